@@ -1,0 +1,306 @@
+"""The configuration: typed, frozen, and checked as a whole before anything runs.
+
+``config.yaml`` is complete; a file under ``config/`` holds only what differs and is merged over
+it, key by key. A ``null`` under ``recovery.studies`` or ``curvature.models`` removes an inherited
+entry.
+"""
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self, TypeVar
+
+import numpy as np
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import model_validator
+
+from spectral_laws.errors import ConfigError
+
+Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$")]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=1)]
+Readout = Literal["identity", "tanh"]
+Rows = Literal["orthonormal", "gaussian"]
+Architecture = Literal["resnet18", "mlp"]
+Dataset = Literal["digits", "fashion_mnist"]
+Method = Literal["auto", "gauss_newton", "exact"]
+
+
+class Settings(BaseModel):
+    """Base of all settings: no unknown keys, no conversions, no changes."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class SampleExponents(Settings):
+    """Sample sizes n = d^a for ``count`` values of a, evenly spaced from start to stop."""
+
+    start: Positive
+    stop: Positive
+    count: Count
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if self.stop < self.start:
+            raise ValueError(f"stop {self.stop} is below start {self.start}")
+        return self
+
+    def sample_sizes(self, dimension: int) -> list[int]:
+        """Distinct sample sizes, rounded, increasing."""
+        exponents = np.linspace(self.start, self.stop, self.count)
+        return sorted({round(dimension**a) for a in exponents})
+
+
+class RecoveryStudy(Settings):
+    """One family of teachers and the sample sizes at which they are recovered."""
+
+    degree: Literal[1, 2]
+    dimensions: Annotated[tuple[Annotated[int, Field(ge=2)], ...], Field(min_length=1)]
+    width_exponent: Positive
+    gamma: NonNegative
+    rows: Rows
+    readout: Readout
+    sample_exponents: SampleExponents
+    seeds: Count
+
+    @model_validator(mode="after")
+    def _widths_fit(self) -> Self:
+        if len(set(self.dimensions)) < len(self.dimensions):
+            raise ValueError(f"dimensions {list(self.dimensions)} has a value twice")
+        for dimension in self.dimensions:
+            width, size = self.n_directions(dimension), self.feature_dimension(dimension)
+            if width > size:
+                raise ValueError(
+                    f"width_exponent {self.width_exponent} asks for d1 = {width} directions "
+                    f"at d = {dimension}, but there are only D = {size} features"
+                )
+        return self
+
+    def n_directions(self, dimension: int) -> int:
+        """Number of teacher directions, d1 = floor(d^eps)."""
+        return math.floor(dimension**self.width_exponent + 1e-9)
+
+    def feature_dimension(self, dimension: int) -> int:
+        """Number of Hermite features, D = C(d + q - 1, q)."""
+        return math.comb(dimension + self.degree - 1, self.degree)
+
+
+class Estimator(Settings):
+    """How the top eigenvectors of the moment matrix are found."""
+
+    tolerance: Annotated[float, Field(gt=0, lt=1)]
+    max_iterations: Count
+    memory_mb: Count
+
+
+class Evaluation(Settings):
+    """Test set and scalar readout of the recovery experiments."""
+
+    test_size: Annotated[int, Field(ge=100)]
+    readout_size: Annotated[int, Field(ge=100)]
+    readout_degree: Annotated[int, Field(ge=1, le=12)]
+    ridge: NonNegative
+
+
+class KernelRidge(Settings):
+    """Kernel ridge baseline on the same samples."""
+
+    max_sample_size: Annotated[int, Field(ge=10)]
+    ridges: Annotated[tuple[Positive, ...], Field(min_length=1)]
+
+
+class SpectrumPoint(Settings):
+    """The one moment matrix whose whole spectrum is drawn."""
+
+    study: Name
+    dimension: Annotated[int, Field(ge=2)]
+    sample_exponent: Positive
+
+
+class Recovery(Settings):
+    """Everything about arXiv:2605.14567."""
+
+    studies: Annotated[dict[Name, RecoveryStudy], Field(min_length=1)]
+    estimator: Estimator
+    evaluation: Evaluation
+    kernel: KernelRidge
+    spectrum: SpectrumPoint
+
+    @model_validator(mode="after")
+    def _spectrum_is_of_a_study(self) -> Self:
+        if self.spectrum.study not in self.studies:
+            raise ValueError(
+                f"spectrum.study {self.spectrum.study!r} is none of {sorted(self.studies)}"
+            )
+        return self
+
+
+class Model(Settings):
+    """A network; ``width`` is the channels of the first stage, or the MLP's hidden size."""
+
+    architecture: Architecture
+    width: Count
+    depth: Count | None = None
+
+    @model_validator(mode="after")
+    def _depth_belongs_to_mlp(self) -> Self:
+        if (self.depth is not None) != (self.architecture == "mlp"):
+            raise ValueError("depth (hidden layers) goes with architecture mlp, and only with it")
+        return self
+
+
+class Data(Settings):
+    """Images; ``folder`` holds the IDX files of fashion_mnist (null: Debian's own folder)."""
+
+    dataset: Dataset
+    folder: str | None
+    image_size: Annotated[int, Field(ge=8, le=512)]
+    train_size: Annotated[int, Field(ge=32)]
+    test_size: Annotated[int, Field(ge=32)]
+
+
+class Training(Settings):
+    """SGD with momentum and a one-cycle schedule, stopped early at ``target_loss``."""
+
+    max_epochs: Count
+    batch_size: Annotated[int, Field(ge=2)]
+    learning_rate: Positive
+    momentum: Annotated[float, Field(ge=0, lt=1)]
+    weight_decay: NonNegative
+    target_loss: Positive
+
+
+class Measurement(Settings):
+    """The batch and the directions of the curvature measurement."""
+
+    batch_size: Count
+    top_k: Count
+    chunk_size: Count
+    method: Method
+
+
+class Curvature(Settings):
+    """Everything about arXiv:2606.02596."""
+
+    data: Data
+    models: Annotated[dict[Name, Model], Field(min_length=1)]
+    seeds: Count
+    training: Training
+    measurement: Measurement
+
+    @model_validator(mode="after")
+    def _batches_fit(self) -> Self:
+        for section, size in (
+            ("training", self.training.batch_size),
+            ("measurement", self.measurement.batch_size),
+        ):
+            if size > self.data.train_size:
+                raise ValueError(
+                    f"{section}.batch_size {size} is above data.train_size {self.data.train_size}"
+                )
+        return self
+
+
+class Intervals(Settings):
+    """Bootstrap intervals."""
+
+    confidence: Annotated[float, Field(gt=0.5, lt=1)]
+    resamples: Annotated[int, Field(ge=100)]
+
+
+class Config(Settings):
+    """The whole configuration of one preset."""
+
+    preset: Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]*$")]
+    seed: Annotated[int, Field(ge=0)]
+    device: Literal["cpu", "cuda"]
+    intervals: Intervals
+    recovery: Recovery
+    curvature: Curvature
+
+
+Parsed = TypeVar("Parsed", bound=BaseModel)
+
+
+def load_config(*paths: Path) -> Config:
+    """Read YAML files, merge later ones over earlier ones, and check the result.
+
+    Raises:
+        ConfigError: if a file cannot be read, or a key or value is wrong.
+    """
+    merged: dict[str, Any] = {}
+    for path in paths:
+        merged = merge(merged, _read_yaml(path))
+    return parse_config(merged, source=" + ".join(str(path) for path in paths))
+
+
+def parse_config(raw: Mapping[str, Any], *, source: str) -> Config:
+    """Check a merged mapping.
+
+    Raises:
+        ConfigError: naming ``source`` and, per mistake, the key, the value and what is allowed.
+    """
+    cleaned = dict(raw)
+    for section, mapping in (("recovery", "studies"), ("curvature", "models")):
+        inner = cleaned.get(section)
+        if isinstance(inner, Mapping) and isinstance(inner.get(mapping), Mapping):
+            kept = {name: value for name, value in inner[mapping].items() if value is not None}
+            cleaned[section] = {**inner, mapping: kept}
+    try:
+        text = json.dumps(cleaned)
+    except TypeError as error:
+        raise ConfigError(f"{source}: only plain YAML values are allowed ({error})") from None
+    return parse_settings(Config, text, source=source)
+
+
+def parse_settings(model: type[Parsed], text: str, *, source: str = "") -> Parsed:
+    """Validate a JSON object as ``model``.
+
+    Raises:
+        ConfigError: one line per mistake, with the key's path.
+    """
+    try:
+        return model.model_validate_json(text)
+    except ValidationError as error:
+        lines = [_explain(mistake) for mistake in error.errors(include_url=False)]
+    head = f"{source}: " if source else ""
+    raise ConfigError(f"{head}{len(lines)} wrong setting(s)\n  " + "\n  ".join(lines))
+
+
+def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """``base`` with the keys of ``over`` put in, mappings merged key by key."""
+    result = dict(base)
+    for key, value in over.items():
+        known = result.get(key)
+        if isinstance(known, Mapping) and isinstance(value, Mapping):
+            result[key] = merge(known, value)
+        else:
+            result[key] = value
+    return result
+
+
+def _read_yaml(path: Path) -> Mapping[str, Any]:
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read ({error.strerror})") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: not valid YAML ({' '.join(str(error).split())})") from None
+    if not isinstance(content, Mapping):
+        raise ConfigError(f"{path}: must hold a mapping of keys, found {type(content).__name__}")
+    return content
+
+
+def _explain(mistake: Mapping[str, Any]) -> str:
+    where = ".".join(str(part) for part in mistake["loc"]) or "(top level)"
+    if mistake["type"] == "extra_forbidden":
+        return f"{where}: unknown key"
+    if mistake["type"] == "missing":
+        return f"{where}: missing"
+    message = mistake["msg"].removeprefix("Value error, ")
+    if isinstance(mistake["input"], Mapping):
+        return f"{where}: {message}"
+    return f"{where}: {message}, found {mistake['input']!r}"
