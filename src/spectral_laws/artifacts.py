@@ -32,7 +32,7 @@ _PACKAGES = ("spectral-laws", "numpy", "scipy", "torch", "pandas", "pyarrow")
 
 @dataclass(frozen=True)
 class Provenance:
-    """What made a file: parameters, seed, device, versions, commit and seconds since ``started``."""
+    """What made a file: parameters, seed, device, versions, commit, seconds since ``started``."""
 
     parameters: Mapping[str, Any]
     seed: int | None = None

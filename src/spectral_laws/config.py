@@ -13,8 +13,14 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 
 import numpy as np
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
-from pydantic import model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+    model_validator,
+)
 
 from spectral_laws.errors import ConfigError
 
