@@ -60,16 +60,29 @@ class SampleExponents(Settings):
         return sorted({round(dimension**a) for a in exponents})
 
 
-class RecoveryStudy(Settings):
-    """One family of teachers and the sample sizes at which they are recovered."""
+class TeacherFamily(Settings):
+    """The teachers of a study, whatever their dimension, and the grid of sample sizes."""
 
     degree: Literal[1, 2]
-    dimensions: Annotated[tuple[Annotated[int, Field(ge=2)], ...], Field(min_length=1)]
     width_exponent: Positive
     gamma: NonNegative
     rows: Rows
     readout: Readout
     sample_exponents: SampleExponents
+
+    def n_directions(self, dimension: int) -> int:
+        """Number of teacher directions, d1 = floor(d^eps)."""
+        return math.floor(dimension**self.width_exponent + 1e-9)
+
+    def feature_dimension(self, dimension: int) -> int:
+        """Number of Hermite features, D = C(d + q - 1, q)."""
+        return math.comb(dimension + self.degree - 1, self.degree)
+
+
+class RecoveryStudy(TeacherFamily):
+    """A family of teachers, the dimensions at which it is drawn, and how many of each."""
+
+    dimensions: Annotated[tuple[Annotated[int, Field(ge=2)], ...], Field(min_length=1)]
     seeds: Count
 
     @model_validator(mode="after")
@@ -84,14 +97,6 @@ class RecoveryStudy(Settings):
                     f"at d = {dimension}, but there are only D = {size} features"
                 )
         return self
-
-    def n_directions(self, dimension: int) -> int:
-        """Number of teacher directions, d1 = floor(d^eps)."""
-        return math.floor(dimension**self.width_exponent + 1e-9)
-
-    def feature_dimension(self, dimension: int) -> int:
-        """Number of Hermite features, D = C(d + q - 1, q)."""
-        return math.comb(dimension + self.degree - 1, self.degree)
 
 
 class Estimator(Settings):
@@ -241,6 +246,20 @@ def load_config(*paths: Path) -> Config:
     for path in paths:
         merged = merge(merged, _read_yaml(path))
     return parse_config(merged, source=" + ".join(str(path) for path in paths))
+
+
+def load_preset(name: str, root: Path) -> Config:
+    """The preset ``name`` of the project in ``root``: its ``config.yaml`` or ``config/<name>.yaml``.
+
+    Raises:
+        ConfigError: if there is no such preset, or it is wrong.
+    """
+    base, overlay = root / "config.yaml", root / "config" / f"{name}.yaml"
+    config = load_config(base, overlay) if overlay.exists() else load_config(base)
+    if config.preset != name:
+        known = sorted({load_config(base).preset, *(p.stem for p in overlay.parent.glob("*.yaml"))})
+        raise ConfigError(f"{name!r} is not a preset; there are {', '.join(known)}")
+    return config
 
 
 def parse_config(raw: Mapping[str, Any], *, source: str) -> Config:

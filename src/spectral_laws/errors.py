@@ -15,3 +15,7 @@ class DataError(SpectralLawsError):
 
 class NumericalError(SpectralLawsError):
     """A computation produced NaN or infinity, or did not converge; the message names it."""
+
+
+class NoFitError(SpectralLawsError):
+    """Too few usable observations for a fit or an interval; the message says how many."""

@@ -1,0 +1,40 @@
+# Entry point. `snakemake --cores N` builds everything of the preset in config.yaml;
+# `--configfile config/smoke.yaml` another preset; a path builds that file alone, of any preset.
+from snakemake.utils import min_version
+
+min_version("9.19")
+
+
+configfile: "config.yaml"
+
+
+wildcard_constraints:
+    preset=r"[a-z0-9][a-z0-9_-]*",
+    study=r"[a-z][a-z0-9_]*",
+    model=r"[a-z][a-z0-9_]*",
+    dimension=r"\d+",
+    replicate=r"\d+",
+
+
+include: "workflow/rules/common.smk"
+include: "workflow/rules/recovery.smk"
+include: "workflow/rules/curvature.smk"
+include: "workflow/rules/claims.smk"
+include: "workflow/rules/figures.smk"
+
+
+report: "workflow/report/workflow.rst"
+
+
+rule all:
+    default_target: True
+    input:
+        f"results/{PRESET}/config.yaml",
+        f"results/{PRESET}/claims.csv",
+        f"results/{PRESET}/claims.md",
+        expand(
+            "figures/{preset}/{figure}.{suffix}",
+            preset=PRESET,
+            figure=FIGURES,
+            suffix=["pdf", "png"],
+        ),

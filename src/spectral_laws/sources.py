@@ -1,0 +1,79 @@
+"""Which source files a script really uses, so that the pipeline reruns what an edit affects.
+
+The package's ``__init__`` files load lazily, so the static imports of a script, followed from
+module to module, are exactly the modules that run.
+"""
+
+import ast
+from functools import cache
+from pathlib import Path
+
+import spectral_laws
+
+_PACKAGE = "spectral_laws"
+_ROOT = Path(spectral_laws.__file__).parent
+
+
+@cache
+def source_files(script: Path) -> tuple[Path, ...]:
+    """The script, every module of this package it imports (transitively), and their YAML data.
+
+    Args:
+        script: a Python file; only its static imports are followed.
+
+    Returns:
+        Sorted paths, relative to the working directory where they lie below it.
+
+    Raises:
+        ValueError: for ``from spectral_laws.room import name`` where ``name`` is not a module:
+            a lazy package hides where the name comes from.
+    """
+    found: set[Path] = set()
+    waiting = [script.resolve()]
+    while waiting:
+        path = waiting.pop()
+        if path in found:
+            continue
+        found.add(path)
+        waiting += [module for name in _imports(path) for module in _module_files(name, path)]
+    data = {file for path in found if path.is_relative_to(_ROOT) for file in _data_of(path)}
+    return tuple(sorted(_relative(path) for path in found | data))
+
+
+def _imports(path: Path) -> list[str]:
+    """Dotted names of this package that the file imports, ``a.b.c`` for ``from a.b import c``."""
+    names = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"), filename=str(path))):
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
+            names += [f"{node.module}.{alias.name}" for alias in node.names]
+    return [name for name in names if name.split(".")[0] == _PACKAGE]
+
+
+def _module_files(name: str, importer: Path) -> list[Path]:
+    """Files that run when ``name`` is imported: the module and the packages above it."""
+    files = []
+    location = _ROOT
+    for part in name.split(".")[1:]:
+        files.append(location / "__init__.py")
+        if (location / part).is_dir():
+            location /= part
+        elif (location / f"{part}.py").is_file():
+            return [*files, location / f"{part}.py"]
+        elif (location / "__init__.pyi").exists():
+            raise ValueError(f"{importer}: import {name!r} from its own module, not the package")
+        else:
+            return files  # an attribute of a plain package
+    return [*files, location / "__init__.py"]
+
+
+def _data_of(module: Path) -> list[Path]:
+    """YAML data of the same name beside a module (``registry.py`` reads ``registry.yaml``)."""
+    data = module.with_suffix(".yaml")
+    return [data] if data.exists() else []
+
+
+def _relative(path: Path) -> Path:
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path

@@ -1,0 +1,172 @@
+import copy
+import json
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spectral_laws.config import (
+    Measurement,
+    SampleExponents,
+    load_config,
+    load_preset,
+    merge,
+    parse_config,
+    parse_settings,
+)
+from spectral_laws.errors import ConfigError
+
+
+@pytest.fixture(scope="module")
+def raw(root):
+    return yaml.safe_load((root / "config.yaml").read_text())
+
+
+@pytest.mark.parametrize("preset", ["laptop", "smoke", "paper"])
+def test_every_preset_is_valid_and_called_as_its_file(root, preset):
+    assert load_preset(preset, root).preset == preset
+
+
+def test_overlays_hold_only_what_differs(root):
+    base = load_config(root / "config.yaml").model_dump(mode="json")
+    for path in (root / "config").glob("*.yaml"):
+        for keys, value in _leaves(yaml.safe_load(path.read_text())):
+            inherited = base
+            for key in keys:
+                inherited = inherited[key]
+            assert inherited != value, f"{path.name}: {'.'.join(keys)} repeats config.yaml"
+
+
+def test_every_key_of_the_default_preset_has_a_comment(root):
+    # A key with children may be explained by them; a leaf is explained on its own line the
+    # first time that it appears.
+    seen = set()
+    for line in (root / "config.yaml").read_text().splitlines():
+        key, _, rest = line.strip().partition(":")
+        if line.strip().startswith("#") or not rest.strip() or key in seen:
+            continue
+        seen.add(key)
+        assert "#" in rest, f"config.yaml: {key} has no comment"
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        ("sede", 1, "sede: unknown key"),
+        ("seed", "1", "seed: .*found '1'"),
+        ("seed", -1, "seed: .*found -1"),
+        ("preset", "Big Run", "preset: "),
+        ("device", "tpu", "device: .*found 'tpu'"),
+        ("recovery.studies.quadratic.gama", 0.4, r"recovery\.studies\.quadratic\.gama: unknown"),
+        ("recovery.studies.quadratic.gamma", -0.1, r"quadratic\.gamma: .*found -0.1"),
+        ("recovery.studies.quadratic.gamma", float("nan"), r"quadratic\.gamma: "),
+        ("recovery.studies.quadratic.degree", 3, r"quadratic\.degree: .*found 3"),
+        ("recovery.studies.quadratic.dimensions", [], r"quadratic\.dimensions: "),
+        ("recovery.studies.quadratic.dimensions", [36, 36], "36, 36.* twice"),
+        ("recovery.studies.quadratic.dimensions", ["36"], r"dimensions\.0: "),
+        ("recovery.studies.linear.width_exponent", 1.5, r"studies\.linear: .*d1 = .*D = 50"),
+        ("recovery.studies.linear.sample_exponents.count", 0, r"sample_exponents\.count: "),
+        ("recovery.studies.linear.sample_exponents.stop", 0.1, "stop 0.1 is below start"),
+        ("recovery.studies", {}, r"recovery\.studies: "),
+        ("recovery.spectrum.study", "cubic", "'cubic' is none of"),
+        ("recovery.estimator.tolerance", 0, r"estimator\.tolerance: "),
+        ("recovery.kernel.ridges", [], r"kernel\.ridges: "),
+        ("curvature.measurement.top_k", 0, r"measurement\.top_k: .*found 0"),
+        ("curvature.measurement.batch_size", 5000, "batch_size 5000 is above data.train_size"),
+        ("curvature.measurement.method", "fast", r"measurement\.method: "),
+        ("curvature.models.mlp.depth", None, "depth .* goes with architecture mlp"),
+        ("curvature.models.resnet18.depth", 3, "depth .* goes with architecture mlp"),
+        ("curvature.data.dataset", "mnist", r"data\.dataset: .*found 'mnist'"),
+        ("curvature", [], "curvature: "),
+        ("intervals.resamples", 10, r"intervals\.resamples: "),
+    ],
+)
+def test_a_wrong_value_is_named(raw, path, value, message):
+    broken = copy.deepcopy(raw)
+    *parents, key = path.split(".")
+    section = broken
+    for parent in parents:
+        section = section[parent]
+    section[key] = value
+    with pytest.raises(ConfigError, match=message) as caught:
+        parse_config(broken, source="my.yaml")
+    assert str(caught.value).startswith("my.yaml: ")
+    assert len(str(caught.value).splitlines()) <= 4
+
+
+def test_a_missing_key_is_named(raw):
+    broken = copy.deepcopy(raw)
+    del broken["recovery"]["studies"]["linear"]["gamma"]
+    with pytest.raises(ConfigError, match=r"recovery\.studies\.linear\.gamma: missing"):
+        parse_config(broken, source="x")
+
+
+def test_null_removes_an_inherited_study_or_model(raw):
+    changed = merge(
+        raw, {"recovery": {"studies": {"linear": None}}, "curvature": {"models": {"mlp": None}}}
+    )
+    config = parse_config(changed, source="x")
+    assert "linear" not in config.recovery.studies
+    assert list(config.curvature.models) == ["resnet18"]
+
+
+def test_config_is_frozen(root):
+    config = load_config(root / "config.yaml")
+    with pytest.raises(ValueError, match="frozen"):
+        config.seed = 4
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("a: [1", "not valid YAML"),
+        ("- 1", "must hold a mapping"),
+        ("", "must hold a mapping"),
+        ("a: !!python/object/apply:os.system ['true']", "not valid YAML"),
+        ("seed: 2020-01-01", "plain YAML values"),
+    ],
+)
+def test_files_that_are_no_configuration(tmp_path, content, message):
+    path = tmp_path / "mine.yaml"
+    path.write_text(content)
+    with pytest.raises(ConfigError, match=message) as caught:
+        load_config(path)
+    assert "mine.yaml" in str(caught.value)
+    with pytest.raises(ConfigError, match="cannot be read"):
+        load_config(tmp_path / "absent.yaml")
+
+
+def test_an_unknown_preset_lists_those_there_are(root):
+    with pytest.raises(ConfigError, match=r"'big' is not a preset; there are laptop, paper, smoke"):
+        load_preset("big", root)
+
+
+@given(
+    start=st.floats(0.1, 3),
+    width=st.floats(0, 2),
+    count=st.integers(1, 40),
+    dimension=st.integers(2, 200),
+)
+def test_sample_sizes_increase_from_start_to_stop(start, width, count, dimension):
+    sizes = SampleExponents(start=start, stop=start + width, count=count).sample_sizes(dimension)
+    assert sizes == sorted(set(sizes))
+    assert sizes[0] == round(dimension**start)
+    assert sizes[-1] == round(dimension ** (start + width)) or count == 1
+
+
+def test_a_slice_round_trips_through_json(root):
+    measurement = load_config(root / "config.yaml").curvature.measurement
+    assert parse_settings(Measurement, measurement.model_dump_json()) == measurement
+    with pytest.raises(ConfigError, match="top_k"):
+        parse_settings(Measurement, json.dumps({**measurement.model_dump(), "top_k": 0}))
+    with pytest.raises(ConfigError, match="JSON"):
+        parse_settings(Measurement, "{not json")
+
+
+def _leaves(tree, path=()):
+    for key, value in tree.items():
+        if isinstance(value, dict) and key != "sample_exponents":  # one grid, written whole
+            yield from _leaves(value, (*path, key))
+        else:
+            yield (*path, key), value

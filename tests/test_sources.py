@@ -1,0 +1,74 @@
+"""The files declared as a rule's input are those that really run."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from spectral_laws.sources import source_files
+
+ROOT = Path(__file__).resolve().parents[1]
+SCRIPTS = sorted((ROOT / "workflow" / "scripts").glob("*.py"))
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+def test_declared_files_cover_every_module_that_a_script_loads(script):
+    # Imports inside functions are found statically too, so declared may exceed loaded; never
+    # the reverse.
+    program = (
+        "import json, runpy, sys\n"
+        f"runpy.run_path({str(script)!r}, run_name='imported')\n"
+        "print(json.dumps([m.__file__ for n, m in sys.modules.items()"
+        " if n.split('.')[0] == 'spectral_laws']))"
+    )
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    loaded = {Path(name).resolve() for name in json.loads(result.stdout.splitlines()[-1])}
+    declared = {path.resolve() for path in source_files(script)}
+    assert loaded <= declared
+    assert script in declared
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+def test_scripts_are_small_and_run_without_the_pipeline(script):
+    assert len(script.read_text().splitlines()) <= 65
+    result = subprocess.run([sys.executable, str(script), "--help"], capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    assert "--output" in result.stdout or "--pdf" in result.stdout or "--csv" in result.stdout
+
+
+def test_rooms_do_not_import_against_the_flow():
+    allowed = {
+        "fitting": {"fitting"},
+        "recovery": {"fitting", "recovery"},
+        "curvature": {"fitting", "curvature"},
+        "claims": {"fitting", "claims"},
+        "plotting": {"fitting", "plotting"},
+    }
+    package = ROOT / "src" / "spectral_laws"
+    for room, rooms in allowed.items():
+        for module in (package / room).rglob("*.py"):
+            for used in source_files(module):
+                parts = used.resolve().relative_to(package).parts
+                if len(parts) > 1:
+                    assert parts[0] in rooms, f"{module} imports {used}"
+
+
+def test_only_plotting_imports_matplotlib_and_nothing_imports_snakemake():
+    package = ROOT / "src" / "spectral_laws"
+    for module in package.rglob("*.py"):
+        text = module.read_text()
+        assert "import snakemake" not in text, module
+        assert "from snakemake" not in text, module
+        if "plotting" not in module.parts:
+            assert "matplotlib" not in text, module
+            assert "seaborn" not in text, module
+
+
+def test_a_name_hidden_by_a_lazy_package_is_refused(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text("from spectral_laws.recovery import Teacher\n")
+    with pytest.raises(ValueError, match="from its own module"):
+        source_files(script)

@@ -1,0 +1,45 @@
+# The referee's table: one row per claim, with verdict; and the configuration that made it.
+rule evaluate_claims:
+    input:
+        source=sources("evaluate_claims.py"),
+        metrics=f"{RESULTS}/recovery/metrics.parquet",
+        directions=f"{RESULTS}/recovery/directions.parquet",
+        thresholds=f"{RESULTS}/recovery/thresholds.parquet",
+        kernel=f"{RESULTS}/recovery/kernel.parquet",
+        exponents=f"{RESULTS}/curvature/exponents.parquet",
+        spectra=f"{RESULTS}/curvature/spectra.parquet",
+        history=f"{RESULTS}/curvature/history.parquet",
+    output:
+        csv=f"{RESULTS}/claims.csv",
+        markdown=f"{RESULTS}/claims.md",
+    log:
+        f"{LOGS}/evaluate_claims.log",
+    resources:
+        mem_mb=1500,
+        runtime=30,
+    params:
+        intervals=settings("intervals"),
+        seed=settings("seed"),
+    shell:
+        "{PYTHON} {SCRIPTS}/evaluate_claims.py --metrics {input.metrics}"
+        " --directions {input.directions} --thresholds {input.thresholds}"
+        " --kernel {input.kernel} --exponents {input.exponents} --spectra {input.spectra}"
+        " --history {input.history} --intervals {params.intervals:q} --seed {params.seed}"
+        " --csv {output.csv} --markdown {output.markdown} > {log} 2>&1"
+
+
+rule write_config:
+    input:
+        source=sources("write_config.py"),
+    output:
+        f"{RESULTS}/config.yaml",
+    log:
+        f"{LOGS}/write_config.log",
+    resources:
+        mem_mb=500,
+        runtime=5,
+    params:
+        config=lambda wildcards: preset_config(wildcards.preset).model_dump_json(),
+    shell:
+        "{PYTHON} {SCRIPTS}/write_config.py --config {params.config:q} --output {output}"
+        " > {log} 2>&1"

@@ -1,0 +1,145 @@
+# One rule per figure; a figure reads tables only, so editing it reruns nothing else.
+FIGURES = [
+    "recovery_mse",
+    "recovery_directions",
+    "recovery_spectrum",
+    "curvature_power_law",
+    "curvature_triangle",
+    "curvature_alpha_by_layer",
+    "claims",
+]
+
+
+def caption(name, category):
+    """The PDF of a figure, with its caption and category for the report."""
+    return report(
+        f"{FIGURES_OF}/{name}.pdf",
+        caption=f"../report/{name}.rst",
+        category=category,
+    )
+
+
+rule plot_recovery_mse:
+    input:
+        source=sources("plot_recovery_mse.py"),
+        metrics=f"{RESULTS}/recovery/metrics.parquet",
+        kernel=f"{RESULTS}/recovery/kernel.parquet",
+    output:
+        pdf=caption("recovery_mse", "recovery"),
+        png=f"{FIGURES_OF}/recovery_mse.png",
+    log:
+        f"{LOGS}/plot_recovery_mse.log",
+    resources:
+        mem_mb=1500,
+        runtime=10,
+    params:
+        intervals=settings("intervals"),
+    shell:
+        "{PYTHON} {SCRIPTS}/plot_recovery_mse.py --metrics {input.metrics} --kernel {input.kernel} --intervals {params.intervals:q}"
+        " --pdf {output.pdf} --png {output.png} > {log} 2>&1"
+
+
+rule plot_recovery_directions:
+    input:
+        source=sources("plot_recovery_directions.py"),
+        directions=f"{RESULTS}/recovery/directions.parquet",
+        thresholds=f"{RESULTS}/recovery/thresholds.parquet",
+    output:
+        pdf=caption("recovery_directions", "recovery"),
+        png=f"{FIGURES_OF}/recovery_directions.png",
+    log:
+        f"{LOGS}/plot_recovery_directions.log",
+    resources:
+        mem_mb=1500,
+        runtime=10,
+    params:
+        intervals=settings("intervals"),
+    shell:
+        "{PYTHON} {SCRIPTS}/plot_recovery_directions.py --directions {input.directions} --thresholds {input.thresholds} --intervals {params.intervals:q}"
+        " --pdf {output.pdf} --png {output.png} > {log} 2>&1"
+
+
+rule plot_recovery_spectrum:
+    input:
+        source=sources("plot_recovery_spectrum.py"),
+        spectrum=f"{RESULTS}/recovery/spectrum.parquet",
+    output:
+        pdf=caption("recovery_spectrum", "recovery"),
+        png=f"{FIGURES_OF}/recovery_spectrum.png",
+    log:
+        f"{LOGS}/plot_recovery_spectrum.log",
+    resources:
+        mem_mb=1500,
+        runtime=10,
+    shell:
+        "{PYTHON} {SCRIPTS}/plot_recovery_spectrum.py --spectrum {input.spectrum}"
+        " --pdf {output.pdf} --png {output.png} > {log} 2>&1"
+
+
+rule plot_curvature_power_law:
+    input:
+        source=sources("plot_curvature_power_law.py"),
+        spectra=f"{RESULTS}/curvature/spectra.parquet",
+        exponents=f"{RESULTS}/curvature/exponents.parquet",
+    output:
+        pdf=caption("curvature_power_law", "curvature"),
+        png=f"{FIGURES_OF}/curvature_power_law.png",
+    log:
+        f"{LOGS}/plot_curvature_power_law.log",
+    resources:
+        mem_mb=1500,
+        runtime=10,
+    shell:
+        "{PYTHON} {SCRIPTS}/plot_curvature_power_law.py --spectra {input.spectra} --exponents {input.exponents}"
+        " --pdf {output.pdf} --png {output.png} > {log} 2>&1"
+
+
+rule plot_curvature_triangle:
+    input:
+        source=sources("plot_curvature_triangle.py"),
+        exponents=f"{RESULTS}/curvature/exponents.parquet",
+    output:
+        pdf=caption("curvature_triangle", "curvature"),
+        png=f"{FIGURES_OF}/curvature_triangle.png",
+    log:
+        f"{LOGS}/plot_curvature_triangle.log",
+    resources:
+        mem_mb=1500,
+        runtime=10,
+    shell:
+        "{PYTHON} {SCRIPTS}/plot_curvature_triangle.py --exponents {input.exponents}"
+        " --pdf {output.pdf} --png {output.png} > {log} 2>&1"
+
+
+rule plot_curvature_alpha_by_layer:
+    input:
+        source=sources("plot_curvature_alpha_by_layer.py"),
+        exponents=f"{RESULTS}/curvature/exponents.parquet",
+    output:
+        pdf=caption("curvature_alpha_by_layer", "curvature"),
+        png=f"{FIGURES_OF}/curvature_alpha_by_layer.png",
+    log:
+        f"{LOGS}/plot_curvature_alpha_by_layer.log",
+    resources:
+        mem_mb=1500,
+        runtime=10,
+    shell:
+        "{PYTHON} {SCRIPTS}/plot_curvature_alpha_by_layer.py --exponents {input.exponents}"
+        " --pdf {output.pdf} --png {output.png} > {log} 2>&1"
+
+
+rule plot_claims:
+    input:
+        source=sources("plot_claims.py"),
+        claims=f"{RESULTS}/claims.csv",
+    output:
+        pdf=caption("claims", "claims"),
+        png=f"{FIGURES_OF}/claims.png",
+    log:
+        f"{LOGS}/plot_claims.log",
+    resources:
+        mem_mb=1500,
+        runtime=10,
+    shell:
+        "{PYTHON} {SCRIPTS}/plot_claims.py --claims {input.claims}"
+        " --pdf {output.pdf} --png {output.png} > {log} 2>&1"

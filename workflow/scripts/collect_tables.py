@@ -1,0 +1,27 @@
+"""Concatenate the tables of many jobs into one."""
+
+from pathlib import Path
+from typing import Annotated
+
+import pandas as pd
+import typer
+
+from spectral_laws.artifacts import Provenance, read_table, write_table
+from spectral_laws.cli import run
+
+
+def main(
+    tables: Annotated[list[Path], typer.Argument(help="Parquet tables with the same columns.")],
+    output: Annotated[Path, typer.Option(help="Parquet table to write.")],
+) -> None:
+    """Concatenate tables, in the order given."""
+    provenance = Provenance(parameters={"tables": [str(path) for path in tables]})
+    parts = [read_table(path) for path in tables]
+    table = pd.concat(parts, ignore_index=True)
+    # A missing value may stay where the job that made the table allowed it.
+    nullable = tuple(name for name in table if any(part[name].isna().any() for part in parts))
+    write_table(table, output, provenance, nullable=nullable)
+
+
+if __name__ == "__main__":
+    run(main)
