@@ -53,7 +53,7 @@ def settings(path, without=()):
                 value = value[name]
             else:
                 value = getattr(value, name)
-        if isinstance(value, (str, int)):
+        if isinstance(value, (str, int, float)):
             return str(value)
         return value.model_dump_json(exclude=set(without))
 

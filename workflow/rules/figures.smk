@@ -33,9 +33,9 @@ rule plot_recovery_mse:
         mem_mb=1500,
         runtime=10,
     params:
-        intervals=settings("intervals"),
+        confidence=settings("intervals.confidence"),
     shell:
-        "{PYTHON} {SCRIPTS}/plot_recovery_mse.py --metrics {input.metrics} --kernel {input.kernel} --intervals {params.intervals:q}"
+        "{PYTHON} {SCRIPTS}/plot_recovery_mse.py --metrics {input.metrics} --kernel {input.kernel} --confidence {params.confidence}"
         " --pdf {output.pdf} --png {output.png} > {log} 2>&1"
 
 
@@ -53,9 +53,10 @@ rule plot_recovery_directions:
         mem_mb=1500,
         runtime=10,
     params:
-        intervals=settings("intervals"),
+        study=settings("recovery.spectrum.study"),
+        confidence=settings("intervals.confidence"),
     shell:
-        "{PYTHON} {SCRIPTS}/plot_recovery_directions.py --directions {input.directions} --thresholds {input.thresholds} --intervals {params.intervals:q}"
+        "{PYTHON} {SCRIPTS}/plot_recovery_directions.py --directions {input.directions} --thresholds {input.thresholds} --study {params.study} --confidence {params.confidence}"
         " --pdf {output.pdf} --png {output.png} > {log} 2>&1"
 
 

@@ -78,12 +78,12 @@ rule compute_spectrum:
             f"recovery.studies.{preset_config(wildcards.preset).recovery.spectrum.study}",
             without=("dimensions", "seeds"),
         )(wildcards),
-        estimator=settings("recovery.estimator"),
+        memory_mb=settings("recovery.estimator.memory_mb"),
         seed=settings("seed"),
         device=settings("device"),
     shell:
         "{PYTHON} {SCRIPTS}/compute_spectrum.py --point {params.point:q}"
-        " --study {params.study:q} --estimator {params.estimator:q} --seed {params.seed}"
+        " --study {params.study:q} --memory-mb {params.memory_mb} --seed {params.seed}"
         " --device {params.device} --output {output} > {log} 2>&1"
 
 

@@ -1,0 +1,34 @@
+"""Fit the curvature exponents alpha, gamma and s of every layer."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from spectral_laws.artifacts import Provenance, read_table, write_table
+from spectral_laws.cli import run, settings_option
+from spectral_laws.config import Intervals
+from spectral_laws.curvature.exponents import NULLABLE, fit_exponents
+
+
+def main(
+    spectra: Annotated[Path, typer.Option(help="Parquet table of measured spectra.")],
+    intervals: Annotated[Intervals, settings_option(Intervals)],
+    seed: Annotated[int, typer.Option(help="Root seed of the bootstrap.", min=0)],
+    output: Annotated[Path, typer.Option(help="Parquet table of exponents to write.")],
+) -> None:
+    """Fit the exponents of every layer, with bootstrap intervals."""
+    provenance = Provenance(
+        parameters={"spectra": str(spectra), "intervals": intervals.model_dump()}, seed=seed
+    )
+    table = fit_exponents(
+        read_table(spectra),
+        confidence=intervals.confidence,
+        resamples=intervals.resamples,
+        seed=seed,
+    )
+    write_table(table, output, provenance, nullable=NULLABLE)
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,24 @@
+"""Draw the exponent alpha of every layer."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from spectral_laws.artifacts import read_table
+from spectral_laws.cli import run
+from spectral_laws.plotting.curvature_alpha_by_layer import draw_curvature_alpha_by_layer
+from spectral_laws.plotting.style import save_figure
+
+
+def main(
+    exponents: Annotated[Path, typer.Option(help="Table of fit_exponents.")],
+    pdf: Annotated[Path, typer.Option(help="Vector figure to write.")],
+    png: Annotated[Path, typer.Option(help="Bitmap figure to write, 300 dpi.")],
+) -> None:
+    """Exponent alpha of every layer in depth order, one panel per model."""
+    save_figure(draw_curvature_alpha_by_layer(read_table(exponents)), pdf, png)
+
+
+if __name__ == "__main__":
+    run(main)

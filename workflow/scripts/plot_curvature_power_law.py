@@ -1,0 +1,29 @@
+"""Draw curvature against singular value for four layers."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from spectral_laws.artifacts import read_table
+from spectral_laws.cli import run
+from spectral_laws.plotting.curvature_power_law import draw_curvature_power_law
+from spectral_laws.plotting.style import save_figure
+
+
+def main(
+    spectra: Annotated[Path, typer.Option(help="Table of measure_curvature.")],
+    exponents: Annotated[Path, typer.Option(help="Table of fit_exponents.")],
+    pdf: Annotated[Path, typer.Option(help="Vector figure to write.")],
+    png: Annotated[Path, typer.Option(help="Bitmap figure to write, 300 dpi.")],
+    model: Annotated[
+        str | None, typer.Option(help="Model to draw; without it, the first in the table.")
+    ] = None,
+) -> None:
+    """Directional curvature against singular value, log-log, with the fit."""
+    figure = draw_curvature_power_law(read_table(spectra), read_table(exponents), model=model)
+    save_figure(figure, pdf, png)
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,35 @@
+"""Draw the recovery of single teacher directions."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from spectral_laws.artifacts import read_table
+from spectral_laws.cli import run
+from spectral_laws.plotting.recovery_directions import draw_recovery_directions
+from spectral_laws.plotting.style import save_figure
+
+
+def main(
+    directions: Annotated[Path, typer.Option(help="Directions table of recover_features.")],
+    thresholds: Annotated[Path, typer.Option(help="Thresholds table of recover_features.")],
+    pdf: Annotated[Path, typer.Option(help="Vector figure to write.")],
+    png: Annotated[Path, typer.Option(help="Bitmap figure to write, 300 dpi.")],
+    study: Annotated[
+        str | None,
+        typer.Option(help="Study to draw; without it, every study of the highest degree."),
+    ] = None,
+    confidence: Annotated[
+        float, typer.Option(help="Level of the intervals over seeds.", min=0.5, max=0.999)
+    ] = 0.95,
+) -> None:
+    """Squared overlap of every teacher direction against sample size."""
+    figure = draw_recovery_directions(
+        read_table(directions), read_table(thresholds), study=study, confidence=confidence
+    )
+    save_figure(figure, pdf, png)
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,39 @@
+"""Recover one teacher from growing samples."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from spectral_laws.artifacts import Provenance, write_table
+from spectral_laws.cli import run, settings_option
+from spectral_laws.config import Estimator, Evaluation, TeacherFamily
+from spectral_laws.recovery.tables import tabulate_recovery
+
+
+def main(
+    study: Annotated[TeacherFamily, settings_option(TeacherFamily)],
+    estimator: Annotated[Estimator, settings_option(Estimator)],
+    evaluation: Annotated[Evaluation, settings_option(Evaluation)],
+    study_name: Annotated[str, typer.Option(help="Name of the study, kept in the tables.")],
+    dimension: Annotated[int, typer.Option(help="Dimension d of the inputs.", min=2)],
+    metrics: Annotated[Path, typer.Option(help="Table to write: errors and overlaps.")],
+    directions: Annotated[Path, typer.Option(help="Table to write: each direction's overlap.")],
+    thresholds: Annotated[Path, typer.Option(help="Table to write: half-recovery sizes.")],
+    replicate: Annotated[int, typer.Option(help="Which teacher, from 0.", min=0)] = 0,
+    seed: Annotated[int, typer.Option(help="Root of the random streams.", min=0)] = 0,
+    device: Annotated[str, typer.Option(help="Torch device, cpu or cuda.")] = "cpu",
+) -> None:
+    """Recover one teacher at every sample size of its study, and measure the estimates."""
+    settings = {"study": study, "estimator": estimator, "evaluation": evaluation}
+    place = {"dimension": dimension, "replicate": replicate, "seed": seed}
+    parameters = {name: value.model_dump(mode="json") for name, value in settings.items()}
+    provenance = Provenance({"study_name": study_name} | place | parameters, seed, device)
+    tables = tabulate_recovery(study_name, study, estimator, evaluation, **place, device=device)
+    write_table(tables.metrics, metrics, provenance)
+    write_table(tables.directions, directions, provenance)
+    write_table(tables.thresholds, thresholds, provenance, nullable=("half_recovery",))
+
+
+if __name__ == "__main__":
+    run(main)
