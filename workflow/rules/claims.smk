@@ -7,8 +7,6 @@ rule evaluate_claims:
         thresholds=f"{RESULTS}/recovery/thresholds.parquet",
         kernel=f"{RESULTS}/recovery/kernel.parquet",
         exponents=f"{RESULTS}/curvature/exponents.parquet",
-        spectra=f"{RESULTS}/curvature/spectra.parquet",
-        history=f"{RESULTS}/curvature/history.parquet",
     output:
         csv=f"{RESULTS}/claims.csv",
         markdown=f"{RESULTS}/claims.md",
@@ -23,8 +21,8 @@ rule evaluate_claims:
     shell:
         "{PYTHON} {SCRIPTS}/evaluate_claims.py --metrics {input.metrics}"
         " --directions {input.directions} --thresholds {input.thresholds}"
-        " --kernel {input.kernel} --exponents {input.exponents} --spectra {input.spectra}"
-        " --history {input.history} --intervals {params.intervals:q} --seed {params.seed}"
+        " --kernel {input.kernel} --exponents {input.exponents}"
+        " --intervals {params.intervals:q} --seed {params.seed}"
         " --csv {output.csv} --markdown {output.markdown} > {log} 2>&1"
 
 

@@ -1,0 +1,5 @@
+"""What the two papers claim, and how our measurements judge it."""
+
+import lazy_loader as lazy
+
+__getattr__, __dir__, __all__ = lazy.attach_stub(__name__, __file__)

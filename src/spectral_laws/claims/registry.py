@@ -1,0 +1,81 @@
+"""The claims of both papers as data: ``registry.yaml``, checked when it is read.
+
+What counts as reproduced was written down before any value of ours existed, and is not changed
+after a value is seen.
+"""
+
+import math
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+
+Text = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
+
+
+class Region(BaseModel):
+    """A closed interval of the real line; an end left open (null) is infinite."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    low: float = Field(default=-math.inf)
+    high: float = Field(default=math.inf)
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if not self.low <= self.high:
+            raise ValueError(f"low {self.low} is above high {self.high}")
+        return self
+
+    def __str__(self) -> str:
+        ends = (f"{self.low:g}", f"{self.high:g}")
+        return f"[{ends[0]}, {ends[1]}]"
+
+    def contains(self, low: float, high: float) -> bool:
+        """Whether the whole interval [low, high] lies inside."""
+        return self.low <= low and high <= self.high
+
+
+class Claim(BaseModel):
+    """One claim of a paper and the rule by which a measurement is judged.
+
+    Attributes:
+        id: A1 ... A12 (recovery paper), B1 ... B22 (curvature paper).
+        paper: which paper.
+        statement: the claim in plain words.
+        paper_value: the paper's figure, as text.
+        quantity: the number that is measured to judge it.
+        evidence: where the number comes from, or what it would need.
+        accept: values that count as the paper's value.
+        direction: values at which the claim's sign or ordering holds.
+        rule: why these two regions.
+        no_interval: why the quantity has no confidence interval; empty where it has one.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    id: Annotated[str, StringConstraints(pattern=r"^[AB][1-9][0-9]?$")]
+    paper: Literal["recovery", "curvature"]
+    statement: Text
+    paper_value: Text
+    quantity: Text
+    evidence: Text
+    accept: Region
+    direction: Region
+    rule: Text
+    no_interval: str = ""
+
+    @model_validator(mode="after")
+    def _accept_has_the_direction(self) -> Self:
+        if not self.direction.contains(self.accept.low, self.accept.high):
+            raise ValueError(f"{self.id}: accept must lie inside direction")
+        return self
+
+
+@cache
+def load_claims() -> tuple[Claim, ...]:
+    """All claims, in the order of the papers."""
+    text = Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8")
+    return tuple(Claim.model_validate(entry) for entry in yaml.safe_load(text))

@@ -1,0 +1,124 @@
+"""The triangle of exponents: s against alpha * gamma."""
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from numpy.typing import NDArray
+
+from spectral_laws.errors import DataError
+from spectral_laws.plotting.style import (
+    COLUMN_WIDTH,
+    FAINT,
+    KIND_COLORS,
+    THEORY,
+    markers,
+    styled,
+    widened,
+)
+from spectral_laws.plotting.tables import plural, require, seed_count, shorten
+
+_SLOPES = ("alpha", "gamma", "s")
+_COLUMNS = (
+    "model", "seed", "layer", "kind", "status", "transfer_error",
+    *(f"{name}{end}" for name in _SLOPES for end in ("", "_low", "_high")),
+)  # fmt: skip
+
+
+@styled
+def draw_curvature_triangle(exponents: pd.DataFrame) -> Figure:
+    """Fitted s against the product alpha gamma of the other two fits, one point per layer.
+
+    Where h ~ sigma^alpha and sigma ~ k^-gamma hold, h ~ k^-s with s = alpha gamma: the line.
+    The vertical interval is the bootstrap interval of s; the horizontal one combines those of
+    alpha and gamma in quadrature, as if they were independent.
+
+    Args:
+        exponents: table of ``fit_exponents``; rows without a fit are counted, not drawn.
+
+    Raises:
+        DataError: if a column is missing or no row has a fit.
+    """
+    require(exponents, _COLUMNS, name="exponents")
+    fits = exponents[exponents["status"] == "fit"]
+    if fits.empty:
+        raise DataError("exponents table: no row has a fit, nothing to draw")
+    figure = Figure(figsize=(COLUMN_WIDTH, 3.35), layout="constrained")
+    axis = figure.subplots()
+    symbols = markers(fits["model"])
+    for _, rows in fits.groupby(["model", "kind"], sort=False):
+        model, kind = rows["model"].iloc[0], rows["kind"].iloc[0]
+        x = (rows["alpha"] * rows["gamma"]).to_numpy()
+        y = rows["s"].to_numpy()
+        color = KIND_COLORS[kind]
+        axis.errorbar(
+            x, y,
+            xerr=_outward(x, *product_interval(rows)),
+            yerr=_outward(y, rows["s_low"].to_numpy(), rows["s_high"].to_numpy()),
+            fmt="none", color=color, elinewidth=0.5, capsize=0, alpha=0.4,
+        )  # fmt: skip
+        axis.plot(
+            x, y, symbols[model], color=color, markersize=3.8, markeredgecolor="white",
+            markeredgewidth=0.3, zorder=3,
+        )  # fmt: skip
+    points = np.concatenate([fits["alpha"] * fits["gamma"], fits["s"]])
+    ends = np.concatenate([*product_interval(fits), fits["s_low"], fits["s_high"]])
+    limits = widened(points, ends)
+    axis.plot(limits, limits, color=THEORY, linewidth=0.8, zorder=0)
+    axis.set(xlim=limits, ylim=limits, aspect="equal")
+    axis.set(xlabel=r"product of fitted slopes $\alpha\,\gamma$", ylabel=r"fitted slope $s$")
+    axis.text(0.04, 0.96, _summary(fits, exponents), transform=axis.transAxes, va="top")
+    axis.legend(handles=_handles(fits, symbols), loc="lower right")
+    return figure
+
+
+def product_interval(rows: pd.DataFrame) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Interval of alpha gamma to first order, the two intervals combined in quadrature.
+
+    low = alpha gamma - sqrt((gamma dalpha)^2 + (alpha dgamma)^2), with dalpha and dgamma the
+    distances to the end of the interval on the side that lowers the product; high likewise.
+    """
+    columns = {
+        name: rows[name].to_numpy(dtype=np.float64)
+        for slope in ("alpha", "gamma")
+        for name in (slope, f"{slope}_low", f"{slope}_high")
+    }
+    alpha, gamma = columns["alpha"], columns["gamma"]
+    down, up = np.zeros_like(alpha), np.zeros_like(alpha)
+    for slope, value, factor in (("alpha", alpha, gamma), ("gamma", gamma, alpha)):
+        below, above = value - columns[f"{slope}_low"], columns[f"{slope}_high"] - value
+        down += (factor * np.where(factor >= 0, below, above)) ** 2
+        up += (factor * np.where(factor >= 0, above, below)) ** 2
+    return alpha * gamma - np.sqrt(down), alpha * gamma + np.sqrt(up)
+
+
+def _outward(
+    centre: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    # A percentile interval need not hold the estimate; a bar is never drawn inwards.
+    return np.stack([np.maximum(centre - low, 0), np.maximum(high - centre, 0)])
+
+
+def _summary(fits: pd.DataFrame, exponents: pd.DataFrame) -> str:
+    layers = len(fits[["model", "layer"]].drop_duplicates())
+    error = 100 * float(np.median(fits["transfer_error"]))
+    missing = len(exponents) - len(fits)
+    lines = [
+        f"{plural(layers, 'layer')}, {seed_count(fits)}: {plural(len(fits), 'fit')}",
+        rf"median $|s-\alpha\gamma|/|s|$ = {error:.2g} %",
+    ]
+    return "\n".join(lines + ([f"no fit: {missing}"] if missing else []))
+
+
+def _handles(fits: pd.DataFrame, symbols: dict[str, str]) -> list[Line2D]:
+    kinds = [kind for kind in KIND_COLORS if (fits["kind"] == kind).any()]
+    handles = [Line2D([], [], color=THEORY, linewidth=0.8, label=r"$s=\alpha\gamma$")]
+    handles += [
+        Line2D([], [], color=KIND_COLORS[kind], marker=".", linestyle="none", markersize=8,
+               label=kind) for kind in kinds
+    ]  # fmt: skip
+    handles += [
+        Line2D([], [], color=FAINT, marker=symbol, linestyle="none", label=shorten(str(model)))
+        for model, symbol in symbols.items()
+    ]
+    return handles

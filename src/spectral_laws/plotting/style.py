@@ -1,0 +1,183 @@
+"""What all figures share: sizes, fonts, colours, panels, and how a figure is saved.
+
+Every panel is one column wide, so its text is read at the size it was set in. Figures are made
+as ``matplotlib.figure.Figure`` objects, without pyplot's global state, and from matplotlib's own
+defaults rather than the user's, so that the same table gives the same bytes everywhere.
+"""
+
+import math
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+
+import matplotlib as mpl
+import matplotlib.style
+import numpy as np
+import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import LogFormatterSciNotation, LogLocator, NullFormatter
+from numpy.typing import ArrayLike
+
+from spectral_laws.artifacts import atomic_path
+
+COLUMN_WIDTH = 3.4
+"""Width of a figure in one column, inches."""
+TEXT_WIDTH = 7.0
+"""Width of a figure across the text, inches."""
+SMALL = 6.0
+"""Size of the smallest text, points."""
+
+_COLORBLIND: list[str] = list(sns.color_palette("colorblind").as_hex())
+
+MEASURED = _COLORBLIND[0]
+OUTLIER = _COLORBLIND[3]
+THEORY = "0.1"
+FAINT = "0.55"
+KIND_COLORS = {"conv": _COLORBLIND[0], "linear": _COLORBLIND[1], "head": _COLORBLIND[4]}
+VERDICT_COLORS = {
+    "reproduced": _COLORBLIND[0],
+    "direction reproduced": _COLORBLIND[1],
+    "not reproduced": "#a50f15",
+    "not run at this scale": "0.55",
+}
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p")
+
+_RC: dict[str, Any] = {
+    **sns.axes_style("ticks"),
+    "font.family": ["DejaVu Sans"],  # comes with matplotlib: the same on every machine
+    "mathtext.fontset": "dejavusans",
+    "font.size": 7.0,
+    "axes.labelsize": 7.0,
+    "axes.titlesize": 7.0,
+    "axes.titlepad": 4.0,
+    "axes.labelpad": 2.0,
+    "axes.linewidth": 0.6,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "xtick.labelsize": SMALL + 0.5,
+    "ytick.labelsize": SMALL + 0.5,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "xtick.minor.width": 0.4,
+    "ytick.minor.width": 0.4,
+    "xtick.major.size": 3.0,
+    "ytick.major.size": 3.0,
+    "xtick.minor.size": 1.5,
+    "ytick.minor.size": 1.5,
+    "legend.fontsize": SMALL + 0.5,
+    "legend.title_fontsize": SMALL + 0.5,
+    "legend.frameon": False,
+    "legend.handlelength": 2.0,
+    "legend.columnspacing": 1.2,
+    "legend.labelspacing": 0.3,
+    "lines.linewidth": 1.0,
+    "lines.markersize": 3.2,
+    "lines.markeredgewidth": 0.6,
+    "errorbar.capsize": 1.5,
+    "pdf.fonttype": 42,  # TrueType, embedded: text stays text
+    "savefig.dpi": 300,
+}
+
+P = ParamSpec("P")
+Key = TypeVar("Key", bound=Hashable)
+
+
+@contextmanager
+def house_style() -> Iterator[None]:
+    """Matplotlib's defaults plus this project's, whatever the user's matplotlibrc says."""
+    with mpl.style.context(_RC, after_reset=True):
+        yield
+
+
+def styled(draw: Callable[P, Figure]) -> Callable[P, Figure]:
+    """Decorator: run a drawing function under :func:`house_style`."""
+
+    @wraps(draw)
+    def wrapper(*args: P.args, **kwargs: P.kwargs) -> Figure:
+        with house_style():
+            return draw(*args, **kwargs)
+
+    return wrapper
+
+
+def save_figure(figure: Figure, pdf: Path, png: Path) -> None:
+    """Write a figure as PDF (fonts embedded) and as PNG (300 dpi), each atomically.
+
+    The files hold no date, version or program name: the same figure gives the same bytes.
+
+    Args:
+        figure: what a ``draw_`` function returned; its size in inches is the printed size.
+        pdf: final name of the vector file; parent folders are made.
+        png: final name of the bitmap.
+    """
+    no_dates = {"CreationDate": None, "ModDate": None, "Creator": None, "Producer": None}
+    with house_style():
+        with atomic_path(pdf) as temporary:
+            figure.savefig(temporary, format="pdf", metadata=no_dates)
+        with atomic_path(png) as temporary:
+            figure.savefig(temporary, format="png", metadata={"Software": None})
+
+
+def column_panels(count: int, *, height: float, header: float) -> tuple[Figure, list[Axes]]:
+    """A figure of ``count`` panels, each one column wide: one column up to four, then two.
+
+    Args:
+        count: number of panels.
+        height: of a panel, inches.
+        header: height left above the panels for a common legend, inches.
+    """
+    columns = 1 if count <= 4 else 2
+    rows = math.ceil(count / columns)
+    width = COLUMN_WIDTH if columns == 1 else TEXT_WIDTH
+    figure = Figure(figsize=(width, rows * height + header), layout="constrained")
+    axes = list(figure.subplots(rows, columns, squeeze=False).flat)
+    for spare in axes[count:]:
+        spare.remove()
+    return figure, axes[:count]
+
+
+def label_decades(axes: Axes) -> None:
+    """Label logarithmic axes at powers of ten, or also between them where few are in view."""
+    for axis, (low, high) in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):
+        if axis.get_scale() != "log":
+            continue
+        span = math.log10(high / low)
+        between = (1.0,) if span >= 1.7 else (1.0, 3.0) if span >= 0.8 else (1.0, 2.0, 5.0)
+        axis.set_major_locator(LogLocator(subs=between))
+        axis.set_major_formatter(LogFormatterSciNotation(labelOnlyBase=False))
+        axis.set_minor_formatter(NullFormatter())
+
+
+def widened(points: ArrayLike, ends: ArrayLike) -> tuple[float, float]:
+    """Axis limits that hold all points, and their intervals as far as those do not dwarf them.
+
+    An interval is followed for at most 60 % of the range of the points beyond that range.
+    """
+    points, ends = np.asarray(points, dtype=np.float64), np.asarray(ends, dtype=np.float64)
+    low, high = float(points.min()), float(points.max())
+    reach = 0.6 * ((high - low) or 1.0)
+    pad = 0.03 * ((high - low) or 1.0)
+    return (
+        max(min(float(ends.min()), low), low - reach) - pad,
+        min(max(float(ends.max()), high), high + reach) + pad,
+    )
+
+
+def ordered_colors(keys: Iterable[Key], *, palette: str = "viridis") -> dict[Key, str]:
+    """One colour per key, dark to light in the order given, readable on white.
+
+    The light third of the palette is left out.
+    """
+    names = list(dict.fromkeys(keys))
+    cmap = mpl.colormaps[palette]
+    step = 0.82 / max(len(names) - 1, 1)
+    return {name: mpl.colors.to_hex(cmap(step * i)) for i, name in enumerate(names)}
+
+
+def markers(keys: Iterable[Key]) -> dict[Key, str]:
+    """One marker per key, in the order given; they repeat after eight."""
+    names = list(dict.fromkeys(keys))
+    return {name: MARKERS[i % len(MARKERS)] for i, name in enumerate(names)}

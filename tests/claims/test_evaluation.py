@@ -1,0 +1,159 @@
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from spectral_laws.artifacts import Provenance, write_table
+from spectral_laws.claims.evaluation import MEASUREMENTS, evaluate_claims
+from spectral_laws.claims.registry import load_claims
+from spectral_laws.claims.report import claims_csv, claims_markdown
+from spectral_laws.claims.tables import ClaimTables, read_claim_tables
+from spectral_laws.claims.verdicts import VERDICTS
+from spectral_laws.errors import DataError
+
+SETTINGS = {"confidence": 0.95, "resamples": 100, "seed": 11}
+SIZES = np.geomspace(100, 3e6, 30)
+
+
+@pytest.fixture
+def tables(world):
+    """A world in which every measurable claim can be measured and most hold."""
+    make = world["thresholds"]
+    quadratic = make()
+    tanh = make(study="tanh", readout="tanh", dimensions=(36,))
+    linear = make(study="linear", degree=1, dimensions=(25, 50, 100))
+    metrics = [
+        world["metrics"](gamma=1.0, law="mse", exponent=-0.6, tail_exponent=-0.6),
+        world["metrics"](gamma=0.4, law="explained", exponent=0.3, tail_exponent=0.3),
+    ]
+    overlaps = world["directions"](quadratic, sizes=SIZES, decay=1.0)
+    widths = world["widths"](-0.4).assign(study="widths")
+    return ClaimTables(
+        metrics=pd.concat(metrics, ignore_index=True),
+        directions=pd.concat([overlaps, widths], ignore_index=True),
+        thresholds=pd.concat([quadratic, tanh, linear], ignore_index=True),
+        kernel=world["kernel"](2.0),
+        exponents=world["exponents"](),
+    )
+
+
+def test_every_claim_has_one_row_and_measured_ones_a_value(tables):
+    table = evaluate_claims(tables, **SETTINGS).set_index("id")
+    assert list(table.index) == [claim.id for claim in load_claims()]
+    measured = table.loc[list(MEASUREMENTS)]
+    assert measured[["our_value", "ci_low", "ci_high", "n"]].notna().all(axis=None)
+    assert (measured["verdict"] == "reproduced").all(), measured["verdict"]
+    rest = table.drop(index=list(MEASUREMENTS))
+    assert rest[["our_value", "ci_low", "ci_high", "n"]].isna().all(axis=None)
+    assert (rest["verdict"] == "not run at this scale").all()
+    assert rest["reason"].str.startswith("not measured: needs").all()
+    assert table.notna()[["statement", "quantity", "paper_value", "reason", "rule"]].all(axis=None)
+
+
+@pytest.mark.parametrize(
+    ("absent", "lost"),
+    [
+        ("metrics", {"A5", "A6"}),
+        ("directions", {"A2", "A4", "A8"}),
+        ("thresholds", {"A1", "A2", "A3", "A4", "A7", "A10"}),
+        ("kernel", {"A7"}),
+        ("exponents", {"B1", "B3", "B11", "B12", "B13"}),
+    ],
+)
+@pytest.mark.parametrize("how", ["none", "empty"])
+def test_an_absent_table_is_named_and_hurts_only_its_claims(tables, absent, lost, how):
+    given = {name: getattr(tables, name) for name in ClaimTables.__dataclass_fields__}
+    given[absent] = None if how == "none" else given[absent].iloc[:0]
+    table = evaluate_claims(ClaimTables(**given), **SETTINGS).set_index("id")
+    not_run = {i for i in MEASUREMENTS if table.loc[i, "verdict"] == "not run at this scale"}
+    assert not_run == lost
+    assert (table.loc[sorted(lost), "reason"] == f"the {absent} table is absent").all()
+
+
+def test_nothing_measured():
+    table = evaluate_claims(ClaimTables(), **SETTINGS)
+    assert set(table["verdict"]) == {"not run at this scale"}
+    assert len(table) == 34
+
+
+def test_same_seed_same_table_and_claims_do_not_share_a_stream(tables):
+    one, two = (evaluate_claims(tables, **SETTINGS) for _ in range(2))
+    assert claims_csv(one) == claims_csv(two)
+    assert claims_markdown(one) == claims_markdown(two)
+    alone = evaluate_claims(ClaimTables(exponents=tables.exponents), **SETTINGS)
+    pd.testing.assert_frame_equal(one[one["id"] == "B11"], alone[alone["id"] == "B11"])
+    other = evaluate_claims(tables, **{**SETTINGS, "seed": 12})
+    assert (one["our_value"].dropna() == other["our_value"].dropna()).all()
+    assert claims_csv(one) != claims_csv(other)
+
+
+def test_markdown_has_every_claim_and_counts_on_top(tables):
+    table = evaluate_claims(tables, **SETTINGS)
+    text = claims_markdown(table)
+    lines = text.splitlines()
+    for claim in load_claims():
+        rows = [line for line in lines if line.startswith(f"| {claim.id} |")]
+        assert len(rows) == 2, claim.id  # the verdict and the rule
+        assert claim.statement in rows[0].replace("\\|", "|")
+    first = next(i for i, line in enumerate(lines) if line.startswith("## "))
+    counts = {}
+    for verdict in VERDICTS:
+        row = next(line for line in lines[:first] if line.startswith(f"| {verdict} |"))
+        counts[verdict] = [int(cell) for cell in row.strip("| ").split(" | ")[1:]]
+    assert all(a + b == total for a, b, total in counts.values())
+    assert {v: c[2] for v, c in counts.items()} == {
+        v: int((table["verdict"] == v).sum()) for v in VERDICTS
+    }
+    assert counts["reproduced"] == [9, 5, 14]
+    table_lines = [line for line in lines if line.startswith("| ")]
+    cells = {line.replace("\\|", "").count("|") for line in table_lines}
+    assert cells == {5, 6, 7}  # counts, rules and claims: no stray separator
+
+
+def test_csv_has_four_significant_digits_and_reads_back(tables, tmp_path):
+    table = evaluate_claims(tables, **SETTINGS)
+    path = tmp_path / "claims.csv"
+    path.write_text(claims_csv(table), encoding="utf-8")
+    back = pd.read_csv(path)
+    assert list(back["id"]) == list(table["id"])
+    for column in ("our_value", "ci_low", "ci_high"):
+        ours, read = table[column].dropna(), back[column].dropna()
+        assert np.allclose(ours, read, rtol=5e-4)
+        digits = read.map(lambda value: len(f"{value:g}".lstrip("-0.").replace(".", "")))
+        assert digits.max() <= 4
+    assert back["n"].dropna().map(float.is_integer).all()
+
+
+def test_script_writes_what_the_library_computes(tables, tmp_path, root):
+    names = ("metrics", "directions", "thresholds", "kernel", "exponents")
+    options = []
+    for name in names:
+        path = tmp_path / f"{name}.parquet"
+        nullable = ("half_recovery",)
+        write_table(getattr(tables, name), path, Provenance(parameters={}), nullable=nullable)
+        options += [f"--{name}", str(path)]
+    csv, markdown = tmp_path / "out" / "claims.csv", tmp_path / "out" / "claims.md"
+    script = root / "workflow" / "scripts" / "evaluate_claims.py"
+    command = [sys.executable, str(script), *options, "--seed", "11", "--csv", str(csv)]
+    command += ["--markdown", str(markdown)]
+    command += ["--intervals", '{"confidence": 0.95, "resamples": 100}']
+    subprocess.run(command, check=True, capture_output=True)
+    table = evaluate_claims(tables, **SETTINGS)
+    assert csv.read_text(encoding="utf-8") == claims_csv(table)
+    assert markdown.read_text(encoding="utf-8") == claims_markdown(table)
+
+
+def test_missing_file_is_named(tmp_path):
+    with pytest.raises(DataError, match=r"nowhere\.parquet"):
+        read_claim_tables(kernel=tmp_path / "nowhere.parquet")
+
+
+def test_claims_and_fits_do_not_load_torch():
+    code = (
+        "import sys; import spectral_laws.claims.evaluation, spectral_laws.claims.report, "
+        "spectral_laws.curvature.exponents, spectral_laws.fitting.bootstrap; "
+        "sys.exit('torch' in sys.modules or 'matplotlib' in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,36 @@
+"""Captions of the report: one per figure, valid reStructuredText, rendered as the report does."""
+
+from types import SimpleNamespace
+
+import pytest
+
+docutils_core = pytest.importorskip("docutils.core", reason="docutils comes with snakemake")
+jinja2 = pytest.importorskip("jinja2", reason="jinja2 comes with snakemake")
+
+
+def render(path):
+    snakemake = SimpleNamespace(
+        wildcards=SimpleNamespace(preset="laptop"),
+        config={"preset": "laptop", "seed": 7, "intervals": {"confidence": 0.95}},
+    )
+    environment = jinja2.Environment(undefined=jinja2.StrictUndefined, autoescape=False)
+    text = environment.from_string(path.read_text(encoding="utf-8")).render(snakemake=snakemake)
+    # halt_level 1: the smallest doubt about the markup is an error.
+    strict = {"report_level": 1, "halt_level": 1}
+    return docutils_core.publish_parts(text, writer="html", settings_overrides=strict)["body"]
+
+
+def test_every_figure_has_a_caption(root):
+    figures = {
+        path.stem.removeprefix("plot_") for path in (root / "workflow/scripts").glob("plot_*")
+    }
+    captions = {path.stem for path in (root / "workflow/report").glob("*.rst")}
+    assert captions == figures | {"workflow"}
+    for name in captions:
+        body = render(root / "workflow" / "report" / f"{name}.rst")
+        assert "laptop" in body
+        assert "<strong>" in body
+
+
+def test_front_states_the_confidence(root):
+    assert "95 % interval" in " ".join(render(root / "workflow/report/workflow.rst").split())
