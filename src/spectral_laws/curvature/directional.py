@@ -1,0 +1,238 @@
+"""Loss curvature along the singular directions of each layer's gradient (arXiv:2606.02596)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from spectral_laws.artifacts import check_finite
+from spectral_laws.curvature.exact import exact_curvatures
+from spectral_laws.curvature.gauss_newton import gauss_newton_curvatures
+from spectral_laws.curvature.gradients import (
+    SingularDirections,
+    batch_gradients,
+    singular_directions,
+)
+from spectral_laws.curvature.layers import Layer, check_mode, find_layers
+from spectral_laws.curvature.structure import LayerStructure, analyse_structure
+from spectral_laws.errors import NumericalError
+
+Kind = Literal["conv", "linear", "head"]
+Method = Literal["auto", "gauss_newton", "exact"]
+_PASSES = {"gauss_newton": gauss_newton_curvatures, "exact": exact_curvatures}
+
+
+@dataclass(frozen=True)
+class DirectionalSpectrum:
+    """Curvatures h_k of the mean cross-entropy along u_k v_k^T in one layer.
+
+    They are curvatures along given directions, not eigenvalues of the Hessian.
+
+    Attributes:
+        layer: module name.
+        kind: ``head`` is the linear layer that ends in the logits.
+        weight_shape: shape of the weight; rows are ``weight_shape[0]``, columns the rest.
+        singular_values: (K,) sigma_k of the gradient G = U S V^T, decreasing.
+        directional_curvature: (K,) h_k = d^2/dt^2 L(W + t u_k v_k^T) at 0, of any sign.
+        left_singular_vectors: (n_rows, K) columns u_k.
+        right_singular_vectors: (n_columns, K) columns v_k.
+        method: ``exact`` (double backpropagation) or ``gauss_newton``.
+        rank: numerical rank of G.
+        n_below_rank: how many of the ``top_k`` leading directions were cut by the rank.
+        n_samples: B, samples in the batch.
+        loss: mean cross-entropy of the batch.
+    """
+
+    layer: str
+    kind: Kind
+    weight_shape: tuple[int, ...]
+    singular_values: NDArray[np.float64]
+    directional_curvature: NDArray[np.float64]
+    left_singular_vectors: NDArray[np.float64]
+    right_singular_vectors: NDArray[np.float64]
+    method: Literal["gauss_newton", "exact"]
+    rank: int
+    n_below_rank: int
+    n_samples: int
+    loss: float
+
+    @property
+    def matrix_shape(self) -> tuple[int, int]:
+        """(n_rows, n_columns) of the flattened weight."""
+        return len(self.left_singular_vectors), len(self.right_singular_vectors)
+
+
+def measure_directional_curvature(
+    model: nn.Module,
+    inputs: Tensor,
+    targets: Tensor,
+    *,
+    top_k: int = 20,
+    chunk_size: int = 32,
+    method: Method = "auto",
+    layers: Sequence[str] | None = None,
+    progress: bool = False,
+) -> list[DirectionalSpectrum]:
+    r"""Measure the loss curvature along the leading gradient directions of every layer.
+
+    L = (1/B) sum_i cross_entropy(model(x)_i, y_i) on the given batch, G = dL/dW = U S V^T with
+    convolution kernels flattened to (out, in / groups * kh * kw), and for k = 1..K
+
+        h_k = d^2/dt^2 L(W + t u_k v_k^T) at 0 = vec(u_k v_k^T)^T H vec(u_k v_k^T),
+
+    K = min(top_k, numerical rank of G) (science.md, Part II, "Measurement protocol").
+
+    Args:
+        model: any module that maps ``inputs`` to logits (B, C), in eval mode, without batch norm
+            or dropout in train mode. Its parameters, gradients, flags and hooks are left as found.
+        inputs: (B, ...) on the model's device; the first axis is the sample. On a CPU, images in
+            ``torch.channels_last`` memory format are faster, with the same results.
+        targets: (B,) class indices, int64.
+        top_k: directions per layer.
+        chunk_size: samples at a time; memory grows with it, results do not depend on it.
+        method: ``exact`` is double backpropagation. ``gauss_newton`` is the Gauss-Newton form,
+            many times faster. ``auto`` uses it in the layers for which the model's structure makes
+            it equal to the exact one (see ``gauss_newton_obstacles``), and ``exact`` in the others.
+        layers: module names; by default every Linear and Conv2d layer.
+        progress: print a line of progress every few seconds.
+
+    Returns:
+        One spectrum per layer, in order of registration; arrays are float64.
+
+    Raises:
+        ValueError: if an argument is wrong, a layer is no Linear or Conv2d or does not influence
+            the logits, the model is random or couples samples, or ``gauss_newton`` is asked for a
+            layer that it cannot treat (a weight used twice, say).
+        NumericalError: if the loss, a gradient or a curvature is NaN or infinite, or two forward
+            passes over the batch give different losses.
+    """
+    _check_arguments(inputs, targets, top_k=top_k, chunk_size=chunk_size, method=method)
+    check_mode(model)
+    found = find_layers(model, layers)
+    # Fused attention has no second derivative.
+    with sdpa_kernel(SDPBackend.MATH):
+        structure = analyse_structure(model, found, inputs)
+        if int(targets.min()) < 0 or int(targets.max()) >= structure.n_classes:
+            raise ValueError(f"targets must lie in 0..{structure.n_classes - 1}")
+        methods = {name: _choose(method, name, layer) for name, layer in structure.layers.items()}
+        gradients, loss = batch_gradients(
+            model,
+            found,
+            inputs,
+            targets,
+            chunk_size=chunk_size,
+            label="gradients" if progress else None,
+        )
+        directions = {
+            layer.name: singular_directions(
+                gradient, top_k=top_k, eps=torch.finfo(layer.weight.dtype).eps
+            )
+            for layer, gradient in zip(found, gradients, strict=True)
+        }
+        curvatures: dict[str, Tensor] = {}
+        for name, function in _PASSES.items():
+            chosen = [
+                layer
+                for layer in found
+                if methods[layer.name] == name and len(directions[layer.name].values)
+            ]
+            if not chosen:
+                continue
+            values, second_loss = function(
+                model,
+                chosen,
+                [directions[layer.name] for layer in chosen],
+                inputs,
+                targets,
+                chunk_size=chunk_size,
+                label=f"{name} curvatures" if progress else None,
+            )
+            _check_repeatable(loss, second_loss)
+            curvatures |= {layer.name: h for layer, h in zip(chosen, values, strict=True)}
+    return [
+        _spectrum(
+            layer,
+            directions[layer.name],
+            curvatures.get(layer.name, torch.zeros(0, dtype=torch.float64)),
+            kind=_kind(layer, structure.head),
+            method=methods[layer.name],
+            n_samples=len(targets),
+            loss=loss,
+        )
+        for layer in found
+    ]
+
+
+def _choose(
+    method: Method, name: str, structure: LayerStructure
+) -> Literal["gauss_newton", "exact"]:
+    if method == "auto":
+        return "gauss_newton" if structure.obstacle is None else "exact"
+    if method == "gauss_newton" and structure.unsupported is not None:
+        raise ValueError(
+            f"method 'gauss_newton' cannot treat layer {name!r}: {structure.unsupported}; "
+            "use 'auto' or 'exact'"
+        )
+    return method
+
+
+def _check_arguments(
+    inputs: Tensor, targets: Tensor, *, top_k: int, chunk_size: int, method: str
+) -> None:
+    if method not in ("auto", *_PASSES):
+        raise ValueError(f"method must be auto, gauss_newton or exact, found {method!r}")
+    if top_k < 1 or chunk_size < 1:
+        raise ValueError(f"top_k and chunk_size must be positive, found {top_k} and {chunk_size}")
+    if targets.dim() != 1 or len(targets) != len(inputs) or len(targets) == 0:
+        raise ValueError(
+            f"inputs (B, ...) and targets (B,) do not match: {tuple(inputs.shape)} and "
+            f"{tuple(targets.shape)}"
+        )
+    if targets.dtype != torch.int64:
+        raise ValueError(f"targets must be class indices of dtype int64, found {targets.dtype}")
+
+
+def _check_repeatable(loss: float, second_loss: float) -> None:
+    if not np.isclose(loss, second_loss, rtol=1e-4, atol=1e-12):
+        raise NumericalError(
+            f"two forward passes over the same batch gave losses {loss:.8g} and {second_loss:.8g}: "
+            "the model is random (functional dropout?), its curvature is not defined"
+        )
+
+
+def _kind(layer: Layer, head: str | None) -> Kind:
+    if isinstance(layer.module, nn.Conv2d):
+        return "conv"
+    return "head" if layer.name == head else "linear"
+
+
+def _spectrum(
+    layer: Layer,
+    directions: SingularDirections,
+    curvature: Tensor,
+    *,
+    kind: Kind,
+    method: Literal["gauss_newton", "exact"],
+    n_samples: int,
+    loss: float,
+) -> DirectionalSpectrum:
+    check_finite(f"directional curvature of layer {layer.name}", curvature.numpy())
+    return DirectionalSpectrum(
+        layer=layer.name,
+        kind=kind,
+        weight_shape=tuple(layer.weight.shape),
+        singular_values=directions.values.numpy(),
+        directional_curvature=curvature.numpy(),
+        left_singular_vectors=directions.left.numpy(),
+        right_singular_vectors=directions.right.numpy(),
+        method=method,
+        rank=directions.rank,
+        n_below_rank=directions.n_below_rank,
+        n_samples=n_samples,
+        loss=loss,
+    )

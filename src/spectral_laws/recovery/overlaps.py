@@ -1,0 +1,85 @@
+"""How much of the teacher an estimate holds (science.md, Part I, Metrics)."""
+
+import math
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Censored = Literal["no", "below", "above"]
+
+
+def direction_cos2(
+    unit_directions: NDArray[np.float64], estimate: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """cos^2(theta_i) = ||U^T u_i||^2, one per teacher direction.
+
+    Args:
+        unit_directions: u_i, d1 x D, unit rows.
+        estimate: U^T, k x D, orthonormal rows.
+    """
+    return np.asarray(np.clip(((unit_directions @ estimate.T) ** 2).sum(axis=1), 0.0, 1.0))
+
+
+def matched_overlap(
+    unit_directions: NDArray[np.float64], estimate: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """|<uhat_k, u_k>|: the k-th estimate against the k-th direction, d1 numbers."""
+    return np.asarray(np.abs(np.einsum("kf,kf->k", unit_directions, estimate)).clip(0.0, 1.0))
+
+
+def feature_overlap(
+    true_features: NDArray[np.float64], learned_features: NDArray[np.float64]
+) -> float:
+    """q_h = ||Q^T Qhat||_F^2 / d1, in [0, 1].
+
+    Q and Qhat are orthonormal bases of the column spaces of the two matrices, so q_h does not
+    change under an invertible mixing of either's columns.
+
+    Args:
+        true_features: h1 on test inputs, n x d1.
+        learned_features: hhat1 on the same inputs, n x k.
+
+    Raises:
+        ValueError: if there are fewer inputs than features.
+    """
+    if true_features.shape[0] < max(true_features.shape[1], learned_features.shape[1]):
+        raise ValueError("feature_overlap needs at least as many test inputs as features")
+    basis, learned = np.linalg.qr(true_features)[0], np.linalg.qr(learned_features)[0]
+    return float(np.sum((basis.T @ learned) ** 2) / true_features.shape[1])
+
+
+def n_recovered(cos2: ArrayLike) -> int:
+    """Number of directions with cos^2 >= 1/2."""
+    return int(np.count_nonzero(np.asarray(cos2) >= 0.5))
+
+
+def half_recovery(sample_sizes: ArrayLike, cos2: ArrayLike) -> tuple[float | None, Censored]:
+    """Sample size n* at which cos^2 first rises through 1/2, by interpolation in log n.
+
+    Args:
+        sample_sizes: increasing n.
+        cos2: cos^2 of one direction at each n.
+
+    Returns:
+        ``(n*, "no")``, or ``(None, "below")`` if cos^2 is 1/2 or more at the first n already, or
+        ``(None, "above")`` if it stays below 1/2.
+
+    Raises:
+        ValueError: if the sizes are not increasing and positive, or the lengths differ.
+    """
+    n, values = np.asarray(sample_sizes, dtype=np.float64), np.asarray(cos2, dtype=np.float64)
+    if n.ndim != 1 or n.shape != values.shape or len(n) == 0:
+        raise ValueError(f"need two lists of one length, got {n.shape} and {values.shape}")
+    if n[0] <= 0 or np.any(np.diff(n) <= 0):
+        raise ValueError("sample_sizes must be positive and increasing")
+    above = np.flatnonzero(values >= 0.5)
+    if len(above) == 0:
+        return None, "above"
+    first = int(above[0])
+    if first == 0:
+        return None, "below"
+    low, high = values[first - 1], values[first]
+    share = (0.5 - low) / (high - low)
+    position = math.log(n[first - 1]) + share * math.log(n[first] / n[first - 1])
+    return math.exp(position), "no"
