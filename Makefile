@@ -22,7 +22,7 @@ reproduce: install
 	$(BIN)/snakemake --cores $(CORES) $(CONFIGFILE)
 
 test: install
-	$(BIN)/pytest -n $(CORES)
+	$(BIN)/pytest -n $(CORES) --dist loadgroup
 
 check: install
 	$(BIN)/ruff check .

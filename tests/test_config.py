@@ -65,7 +65,7 @@ def test_every_key_of_the_default_preset_has_a_comment(root):
         ("recovery.studies.quadratic.dimensions", [], r"quadratic\.dimensions: "),
         ("recovery.studies.quadratic.dimensions", [36, 36], "36, 36.* twice"),
         ("recovery.studies.quadratic.dimensions", ["36"], r"dimensions\.0: "),
-        ("recovery.studies.linear.width_exponent", 1.5, r"studies\.linear: .*d1 = .*D = 50"),
+        ("recovery.studies.linear.width_exponent", 1.5, r"studies\.linear: .*d1 = .*D = 25"),
         ("recovery.studies.linear.sample_exponents.count", 0, r"sample_exponents\.count: "),
         ("recovery.studies.linear.sample_exponents.stop", 0.1, "stop 0.1 is below start"),
         ("recovery.studies", {}, r"recovery\.studies: "),

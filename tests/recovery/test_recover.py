@@ -12,8 +12,10 @@ import pytest
 from spectral_laws.artifacts import read_provenance, read_table
 from spectral_laws.config import Estimator, Evaluation, TeacherFamily
 from spectral_laws.errors import ConfigError, NumericalError
+from spectral_laws.recovery.hermite import hermite_features
 from spectral_laws.recovery.readout import ScalarReadout, normalised_mse, second_latent
 from spectral_laws.recovery.recover import SECOND_LAYERS, recover_features
+from spectral_laws.recovery.samples import Samples
 from spectral_laws.recovery.study import STUDY_COLUMNS
 from spectral_laws.recovery.tables import tabulate_recovery
 from spectral_laws.recovery.teacher import Teacher
@@ -65,34 +67,36 @@ def test_theory_columns(linear):
         assert recovery.n_outliers == inside.count(False)
 
 
-def test_metrics_are_those_of_the_stored_directions():
+# All eigenvalues outside the bulk, two, one.
+@pytest.mark.parametrize(
+    ("degree", "dimension", "n", "n_outliers"), [(2, 8, 3000, 3), (1, 30, 300, 2), (1, 30, 60, 1)]
+)
+def test_metrics_are_those_of_the_stored_directions(degree, dimension, n, n_outliers):
     """Everything again from its definition, with explicit matrices in float64."""
-    from spectral_laws.recovery.samples import Samples
-
-    teacher = Teacher.draw(dimension=8, n_directions=3, gamma=0.4, readout="tanh", seed=2)
-    n = 3000
+    teacher = Teacher.draw(
+        dimension=dimension, degree=degree, n_directions=3, gamma=0.4, readout="tanh", seed=2
+    )
     (recovery,) = recover_features(
         teacher, [n], seed=2, replicate=4, dtype="float64", tolerance=1e-9, **SMALL
     )
     draws = {
-        name: Samples(teacher, name, 2, 8, 4, seed=2)
+        name: Samples(teacher, name, degree, dimension, 4, seed=2)
         for name in ("train", "second", "test", "readout")
     }
     data = {
         name: (draw.inputs(size), teacher.labels(draw.inputs(size)))
         for (name, draw), size in zip(draws.items(), (n, n, 3000, 1000), strict=True)
     }
-    from spectral_laws.recovery.hermite import hermite_features
-
     U = recovery.directions
-    latents = {name: hermite_features(x, 2) @ U.T for name, (x, _) in data.items()}
+    latents = {name: hermite_features(x, degree) @ U.T for name, (x, _) in data.items()}
     layers = {}
     for name, source in (("same_sample", "train"), ("independent", "second")):
         h, y = latents[source], data[source][1]
         centred = y - y.mean()
         layers[name] = np.einsum("n,ni,nj->ij", centred, h, h) / n - np.eye(3) * centred.mean()
-    low, high = bulk_edges(data["train"][1], 36 / n)
+    low, high = bulk_edges(data["train"][1], teacher.feature_dimension / n)
     kept = (recovery.eigenvalues < low) | (recovery.eigenvalues > high)
+    assert recovery.n_outliers == np.count_nonzero(kept) == n_outliers
     layers["outliers"] = layers["same_sample"] * np.outer(kept, kept)
     for name, layer in layers.items():
         fit = ScalarReadout.fit(second_latent(layer, latents["readout"]), data["readout"][1])
@@ -104,10 +108,11 @@ def test_metrics_are_those_of_the_stored_directions():
 
 
 def test_warm_start_equals_cold_start():
-    teacher = Teacher.draw(dimension=9, n_directions=3, gamma=0.4, seed=3)
-    options = {"seed": 3, "dtype": "float64", "tolerance": 1e-9} | SMALL
-    warm = recover_features(teacher, [50, 500, 5000], **options)[-1]
-    (cold,) = recover_features(teacher, [5000], **options)
+    teacher = Teacher.draw(dimension=16, n_directions=3, gamma=0.4, seed=3)
+    options = {"seed": 3, "dtype": "float64", "tolerance": 1e-8} | SMALL
+    warm = recover_features(teacher, [50, 9900, 10_000], **options)[-1]
+    (cold,) = recover_features(teacher, [10_000], **options)
+    assert warm.iterations < cold.iterations
     np.testing.assert_allclose(warm.eigenvalues, cold.eigenvalues, rtol=1e-8)
     np.testing.assert_allclose(warm.cos2, cold.cos2, atol=1e-7)
     for name in SECOND_LAYERS:
@@ -128,8 +133,14 @@ def test_memory_budget_changes_nothing():
 def test_without_outliers_the_readout_is_the_mean():
     teacher = Teacher.draw(dimension=40, degree=1, n_directions=5, gamma=0.4, seed=1)
     recovery = recover_features(teacher, [20], seed=1, **SMALL)[0]
+    test, readout = (
+        Samples(teacher, name, 1, 40, 0, seed=1).labels(size)
+        for name, size in (("test", 3000), ("readout", 1000))
+    )
     assert recovery.n_outliers == 0
-    assert recovery.mse["outliers"] == pytest.approx(1.0, abs=0.02)
+    expected = 1 + (test.mean() - readout.mean()) ** 2 / test.var()
+    assert recovery.mse["outliers"] == pytest.approx(expected, rel=1e-12)
+    assert recovery.mse["same_sample"] != pytest.approx(expected, rel=1e-6)
 
 
 def test_fewer_samples_than_directions():
@@ -176,6 +187,18 @@ def test_table_columns(tables):
     assert len(tables.directions) == 4 * len(sizes)
     assert tables.thresholds["direction"].tolist() == [1, 2, 3, 4]
     assert set(tables.metrics["seed"]) == {2}
+
+
+def test_directions_table_holds_the_recoveries(tables):
+    teacher = Teacher.draw(dimension=16, degree=1, n_directions=4, gamma=0.4, seed=9, replicate=2)
+    sizes = FAMILY.sample_exponents.sample_sizes(16)
+    recoveries = recover_features(teacher, sizes, seed=9, replicate=2, readout_degree=3, **SMALL)
+    for name in ("cos2", "matched_overlap"):
+        expected = np.concatenate([getattr(recovery, name) for recovery in recoveries])
+        np.testing.assert_array_equal(tables.directions[name], expected)
+    eigenvalues = np.concatenate([recovery.eigenvalues for recovery in recoveries])
+    np.testing.assert_array_equal(tables.directions["eigenvalue"], eigenvalues)
+    np.testing.assert_array_equal(tables.directions["weight"], np.tile(teacher.weights, len(sizes)))
 
 
 def test_thresholds_table_agrees_with_the_directions(tables):

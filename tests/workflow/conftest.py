@@ -33,7 +33,7 @@ class Project:
 
     def planned(self, *arguments):
         """Rule name -> number of jobs that a dry run would start."""
-        lines = self.snakemake("--dry-run", "--quiet", "rules", *arguments).splitlines()
+        lines = self.snakemake(*arguments, "--dry-run", "--quiet", "rules").splitlines()
         if any(line.startswith("Nothing to be done") for line in lines):
             return {}
         start = next(i for i, line in enumerate(lines) if line.startswith("---"))
@@ -59,14 +59,22 @@ class Project:
         assert self.planned(*arguments) == {}
 
 
+@pytest.fixture(scope="session")
+def make_project(root):
+    """Copy the pipeline into a folder."""
+
+    def make(folder):
+        for part in PARTS:
+            source = root / part
+            if source.is_dir():
+                shutil.copytree(source, folder / part, ignore=shutil.ignore_patterns("__pycache__"))
+            else:
+                shutil.copy(source, folder / part)
+        return Project(folder)
+
+    return make
+
+
 @pytest.fixture
-def project(root, tmp_path):
-    folder = tmp_path / "project"
-    folder.mkdir()
-    for part in PARTS:
-        source = root / part
-        if source.is_dir():
-            shutil.copytree(source, folder / part, ignore=shutil.ignore_patterns("__pycache__"))
-        else:
-            shutil.copy(source, folder / part)
-    return Project(folder)
+def project(make_project, tmp_path):
+    return make_project(tmp_path)

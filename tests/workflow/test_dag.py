@@ -1,16 +1,31 @@
 """The pipeline's graph: what is planned, and what an edit reruns."""
 
+import os
+from contextlib import contextmanager
+
 import pytest
 
 SMOKE = ("--configfile", "config/smoke.yaml")
 
 
-def edit(project, name, old="", new=""):
-    """Replace text in a file of the project, or append a comment to it."""
+@pytest.fixture(scope="session")
+def finished(make_project, tmp_path_factory):
+    """A project whose smoke preset is up to date; edits are undone after each test."""
+    project = make_project(tmp_path_factory.mktemp("finished"))
+    project.pretend_done(*SMOKE)
+    return project
+
+
+@contextmanager
+def edited(project, name, old="", new="# edited"):
+    """Inside the block a file of the project has ``new`` in place of ``old``, or appended."""
     path = project.folder / name
-    text = path.read_text()
+    text, times = path.read_text(), path.stat()
     assert old in text
-    path.write_text(text.replace(old, new, 1) if old else f"{text}\n# edited\n")
+    path.write_text(text.replace(old, new, 1) if old else f"{text}\n{new}\n")
+    yield
+    path.write_text(text)
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
 
 
 @pytest.mark.parametrize("preset", ["laptop", "smoke", "paper"])
@@ -45,30 +60,54 @@ def test_presets_do_not_share_outputs(project):
     assert not outputs["laptop"] & outputs["smoke"]
 
 
-def test_editing_a_figure_reruns_that_figure_alone(project):
-    project.pretend_done(*SMOKE)
-    edit(project, "src/spectral_laws/plotting/recovery_mse.py")
-    assert project.planned(*SMOKE) == {"all": 1, "plot_recovery_mse": 1}
+@pytest.mark.xdist_group("finished")
+@pytest.mark.parametrize(
+    ("name", "reruns"),
+    [
+        ("src/spectral_laws/plotting/recovery_mse.py", {"plot_recovery_mse"}),
+        ("src/spectral_laws/claims/registry.yaml", {"evaluate_claims", "plot_claims"}),
+        (
+            "src/spectral_laws/plotting/style.py",
+            {
+                "plot_recovery_mse",
+                "plot_recovery_directions",
+                "plot_recovery_spectrum",
+                "plot_curvature_power_law",
+                "plot_curvature_triangle",
+                "plot_curvature_alpha_by_layer",
+                "plot_claims",
+            },
+        ),
+        (
+            "src/spectral_laws/curvature/directional.py",
+            {
+                "measure_curvature",
+                "collect_curvature",
+                "fit_exponents",
+                "evaluate_claims",
+                "plot_curvature_power_law",
+                "plot_curvature_triangle",
+                "plot_curvature_alpha_by_layer",
+                "plot_claims",
+            },
+        ),
+    ],
+    ids=lambda value: value.split("/")[-1] if isinstance(value, str) else "",
+)
+def test_an_edit_reruns_what_uses_the_file_and_nothing_else(finished, name, reruns):
+    with edited(finished, name):
+        assert set(finished.planned(*SMOKE)) == {"all", *reruns}
 
 
-def test_editing_the_shared_style_reruns_only_figures(project):
-    project.pretend_done(*SMOKE)
-    edit(project, "src/spectral_laws/plotting/style.py")
-    jobs = project.planned(*SMOKE)
-    assert set(jobs) - {"all"} == {name for name in jobs if name.startswith("plot_")}
-    assert len(jobs) == 8
-
-
-def test_editing_the_measurement_measures_again_but_does_not_train(project):
-    project.pretend_done(*SMOKE)
-    edit(project, "src/spectral_laws/curvature/directional.py")
-    jobs = project.planned(*SMOKE)
-    assert jobs["measure_curvature"] == 2
-    assert "train_model" not in jobs
-    assert "recover_features" not in jobs
-
-
-def test_editing_the_claims_registry_judges_again(project):
-    project.pretend_done(*SMOKE)
-    edit(project, "src/spectral_laws/claims/registry.yaml")
-    assert project.planned(*SMOKE) == {"all": 1, "evaluate_claims": 1, "plot_claims": 1}
+def test_a_changed_setting_reruns_what_depends_on_it_and_nothing_else(project):
+    one = "results/smoke/recovery/linear/d25/seed0/metrics.parquet"
+    project.snakemake(one)
+    assert project.planned(one) == {}
+    with edited(project, "config/smoke.yaml", "seeds: 2", "seeds: 3"):
+        assert project.planned(one) == {}
+    with edited(project, "config/smoke.yaml", "dimensions: [25, 50]", "dimensions: [25]"):
+        assert project.planned(one) == {}
+    with edited(project, "config/smoke.yaml", "start: 0.8", "start: 0.9"):
+        assert project.planned(one) == {"recover_features": 1}
+    with edited(project, "config.yaml", "seed: 20260514", "seed: 1"):
+        assert project.planned(one) == {"recover_features": 1}

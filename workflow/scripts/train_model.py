@@ -33,7 +33,6 @@ def main(
     write_arrays(network.arrays, checkpoint, provenance)
     write_table(network.history, history, provenance)
     network.training.discard_state()
-    print(network.history.tail(1).to_string(index=False))
 
 
 if __name__ == "__main__":
