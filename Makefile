@@ -29,4 +29,7 @@ check: install
 	$(BIN)/ruff format --check .
 	$(BIN)/snakefmt --check Snakefile workflow/rules
 	$(BIN)/mypy
-	$(BIN)/snakemake --lint
+	for preset in smoke paper; do \
+	  $(BIN)/snakemake --cores $(CORES) --dry-run --quiet rules --configfile config/$$preset.yaml || exit 1; \
+	done
+	$(BIN)/snakemake --cores $(CORES) --dry-run --quiet rules

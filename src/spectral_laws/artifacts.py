@@ -88,7 +88,8 @@ def read_table(path: Path) -> pd.DataFrame:
     Raises:
         DataError: if the file is missing or damaged.
     """
-    return _read_parquet(path).to_pandas()
+    table: pd.DataFrame = _read_parquet(path).to_pandas()
+    return table
 
 
 def write_arrays(arrays: Mapping[str, NDArray[Any]], path: Path, provenance: Provenance) -> None:
@@ -99,7 +100,8 @@ def write_arrays(arrays: Mapping[str, NDArray[Any]], path: Path, provenance: Pro
     """
     for name, array in arrays.items():
         check_finite(f"{path.name}: array {name!r}", array)
-    contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    # Not ascontiguousarray, which turns scalars into vectors.
+    contiguous = {name: np.asarray(array, order="C") for name, array in arrays.items()}
     with atomic_path(path) as temporary:
         save_file(contiguous, temporary, {_PROVENANCE_KEY: json.dumps(provenance.as_dict())})
 

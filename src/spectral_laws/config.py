@@ -72,7 +72,7 @@ class TeacherFamily(Settings):
 
     def n_directions(self, dimension: int) -> int:
         """Number of teacher directions, d1 = floor(d^eps)."""
-        return math.floor(dimension**self.width_exponent + 1e-9)
+        return math.floor(math.pow(dimension, self.width_exponent) + 1e-9)
 
     def feature_dimension(self, dimension: int) -> int:
         """Number of Hermite features, D = C(d + q - 1, q)."""
@@ -249,7 +249,9 @@ def load_config(*paths: Path) -> Config:
 
 
 def load_preset(name: str, root: Path) -> Config:
-    """The preset ``name`` of the project in ``root``: its ``config.yaml`` or ``config/<name>.yaml``.
+    """The preset ``name`` of the project in ``root``.
+
+    It is ``config.yaml`` itself, or that file with ``config/<name>.yaml`` merged over it.
 
     Raises:
         ConfigError: if there is no such preset, or it is wrong.

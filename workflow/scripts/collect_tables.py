@@ -19,7 +19,7 @@ def main(
     parts = [read_table(path) for path in tables]
     table = pd.concat(parts, ignore_index=True)
     # A missing value may stay where the job that made the table allowed it.
-    nullable = tuple(name for name in table if any(part[name].isna().any() for part in parts))
+    nullable = tuple(str(name) for name in table if any(part[name].isna().any() for part in parts))
     write_table(table, output, provenance, nullable=nullable)
 
 
