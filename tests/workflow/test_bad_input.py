@@ -15,7 +15,7 @@ import pytest
         ),
         ("width_exponent: 0.5", "width_exponent: 2.5", "there are only D = "),
         ("top_k: 20", "top_k: 0", "curvature.measurement.top_k: "),
-        ("seeds: 3", "seeds: 3.5", "curvature.seeds: "),
+        ("seeds: 5 # independent", "seeds: 3.5 #", "curvature.seeds: "),
     ],
 )
 def test_wrong_configuration_names_the_key_and_starts_nothing(project, old, new, message):
