@@ -96,8 +96,8 @@ def test_half_recovery_lies_at_the_first_upward_crossing(values):
 @pytest.mark.parametrize(
     ("sizes", "values", "message"),
     [
-        ([], [], "one length"),
-        ([1, 2], [0.1], "one length"),
+        ([], [], "at least one"),
+        ([1, 2], [0.1], "one value per sample size"),
         ([2, 1], [0.1, 0.6], "increasing"),
         ([0, 1], [0.1, 0.6], "positive"),
     ],

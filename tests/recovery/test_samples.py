@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from spectral_laws.errors import ConfigError
 from spectral_laws.recovery.moment import MomentMatrix
-from spectral_laws.recovery.samples import GENERATION_BLOCK, Samples, resolve_device
+from spectral_laws.recovery.samples import GENERATION_BLOCK, Samples
 from spectral_laws.recovery.teacher import Teacher
 
 N = 2 * GENERATION_BLOCK + 1000  # three blocks, the last one cut
@@ -104,10 +103,3 @@ def test_cuda_equals_cpu(teacher):
         vectors = torch.eye(samples.map.size, dtype=torch.float64)[:4]
         results.append(MomentMatrix(samples, N).apply(vectors).cpu().numpy())
     np.testing.assert_allclose(results[0], results[1], atol=1e-10)
-
-
-@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
-def test_missing_device_is_a_configuration_error():
-    with pytest.raises(ConfigError, match="device: 'cuda' is not available"):
-        resolve_device("cuda")
-    assert resolve_device("cpu").type == "cpu"

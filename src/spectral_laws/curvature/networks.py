@@ -11,9 +11,9 @@ from spectral_laws import rng
 from spectral_laws.config import Model, Training
 from spectral_laws.curvature.checkpoints import model_arrays
 from spectral_laws.curvature.datasets import ImageData
-from spectral_laws.curvature.device import find_device
 from spectral_laws.curvature.models.factory import build_model
 from spectral_laws.curvature.training import TrainingResult, train_classifier
+from spectral_laws.device import find_device
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ from spectral_laws import rng
 from spectral_laws.config import Measurement, Model
 from spectral_laws.curvature.checkpoints import load_checkpoint
 from spectral_laws.curvature.datasets import ImageData
-from spectral_laws.curvature.device import find_device
 from spectral_laws.curvature.directional import DirectionalSpectrum, measure_directional_curvature
 from spectral_laws.curvature.models.factory import build_model
+from spectral_laws.device import find_device
 from spectral_laws.errors import DataError
 
 

@@ -21,11 +21,13 @@ def first_crossing(sample_sizes: ArrayLike, values: ArrayLike, level: float) -> 
 
     Raises:
         NumericalError: if a value is NaN or infinite.
-        ValueError: if the sample sizes are not positive and strictly increasing.
+        ValueError: if there are none, or they are not positive and strictly increasing.
     """
     n, y = np.asarray(sample_sizes, dtype=np.float64), np.asarray(values, dtype=np.float64)
     if n.ndim != 1 or n.shape != y.shape:
         raise ValueError(f"one value per sample size is needed, got {n.shape} and {y.shape}")
+    if n.size == 0:
+        raise ValueError("at least one sample size is needed")
     if (n <= 0).any() or (np.diff(n) <= 0).any():
         raise ValueError("sample sizes must be positive and strictly increasing")
     check_finite("values of a crossing", y)

@@ -44,7 +44,7 @@ def leading_eigenpairs(
     """Find the ``count`` eigenpairs of largest |eigenvalue| by a block Krylov method.
 
     Thick-restart block Lanczos that keeps the basis V and its products V C: each step adds the
-    residuals of the leading Ritz vectors to the basis, orthogonalised twice in float64 against
+    residuals of the leading Ritz vectors to the basis, orthogonalised in float64 against
     all of it, until max_k ||C u_k - theta_k u_k|| <= tolerance * max |theta|. Residuals that are
     already that small are left out of the step. A basis that reaches D vectors is the whole space
     and its Ritz pairs are exact.

@@ -1,10 +1,11 @@
 """How much of the teacher an estimate holds (science.md, Part I, Metrics)."""
 
-import math
 from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from spectral_laws.fitting.crossings import first_crossing
 
 Censored = Literal["no", "below", "above"]
 
@@ -67,19 +68,9 @@ def half_recovery(sample_sizes: ArrayLike, cos2: ArrayLike) -> tuple[float | Non
 
     Raises:
         ValueError: if the sizes are not increasing and positive, or the lengths differ.
+        NumericalError: if a cos^2 is NaN or infinite.
     """
-    n, values = np.asarray(sample_sizes, dtype=np.float64), np.asarray(cos2, dtype=np.float64)
-    if n.ndim != 1 or n.shape != values.shape or len(n) == 0:
-        raise ValueError(f"need two lists of one length, got {n.shape} and {values.shape}")
-    if n[0] <= 0 or np.any(np.diff(n) <= 0):
-        raise ValueError("sample_sizes must be positive and increasing")
-    above = np.flatnonzero(values >= 0.5)
-    if len(above) == 0:
-        return None, "above"
-    first = int(above[0])
-    if first == 0:
-        return None, "below"
-    low, high = values[first - 1], values[first]
-    share = (0.5 - low) / (high - low)
-    position = math.log(n[first - 1]) + share * math.log(n[first] / n[first - 1])
-    return math.exp(position), "no"
+    crossing = first_crossing(sample_sizes, cos2, 0.5)
+    if crossing is not None:
+        return crossing, "no"
+    return None, "below" if np.asarray(cos2)[0] >= 0.5 else "above"

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from spectral_laws.device import find_device
 from spectral_laws.errors import ConfigError
 from spectral_laws.progress import track
 from spectral_laws.recovery.krylov import leading_eigenpairs
@@ -20,7 +21,7 @@ from spectral_laws.recovery.overlaps import (
     n_recovered,
 )
 from spectral_laws.recovery.readout import ScalarReadout, normalised_mse, second_latent
-from spectral_laws.recovery.samples import Samples, resolve_device
+from spectral_laws.recovery.samples import Samples
 from spectral_laws.recovery.teacher import Teacher
 from spectral_laws.recovery.theory import bulk_edges, tail_mse
 from spectral_laws.rng import generator
@@ -99,7 +100,7 @@ def recover_features(
         replicate: which of several independent sample streams under one seed.
         tolerance: stop, residual of the eigenvectors relative to the largest eigenvalue.
         max_iterations: passes over the samples per sample size; more is an error.
-        memory_mb: training inputs kept in memory; the rest is drawn again on every pass.
+        memory_mb: inputs kept in memory; the rest is drawn again on every pass.
         test_size: test inputs.
         readout_size: samples of the scalar readout.
         readout_degree: Hermite polynomials of the scalar readout.
@@ -114,7 +115,7 @@ def recover_features(
     sizes = list(sample_sizes)
     if not sizes or sizes[0] < 2 or any(b <= a for a, b in pairwise(sizes)):
         raise ConfigError(f"sample sizes must be increasing and at least 2, got {sizes}")
-    place, number = resolve_device(device), getattr(torch, dtype)
+    place, number = find_device(device), getattr(torch, dtype)
     key = (teacher.degree, teacher.dimension, replicate)
 
     def stream(name: str, megabytes: float) -> Samples:
@@ -122,7 +123,9 @@ def recover_features(
             teacher, name, *key, seed=seed, device=place, dtype=number, memory_mb=megabytes
         )
 
-    train, second = stream("train", memory_mb), stream("second", 0.0)
+    train = stream("train", memory_mb)
+    # The second sample is read once per sample size: it gets the memory that is left.
+    second = stream("second", max(0.0, memory_mb - train.megabytes(sizes[-1])))
     evaluator = _Evaluator(
         teacher,
         test=(stream("test", np.inf), test_size),

@@ -14,24 +14,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from spectral_laws.artifacts import check_finite
-from spectral_laws.errors import ConfigError
 from spectral_laws.recovery.hermite import FeatureMap
 from spectral_laws.recovery.teacher import Teacher
 from spectral_laws.rng import StreamName, block_generator
 
 GENERATION_BLOCK = 4096
-
-
-def resolve_device(name: str) -> torch.device:
-    """The torch device called ``name``.
-
-    Raises:
-        ConfigError: if it is not there.
-    """
-    device = torch.device(name)
-    if device.type == "cuda" and not torch.cuda.is_available():
-        raise ConfigError(f"device: {name!r} is not available here, set it to 'cpu'")
-    return device
 
 
 class Samples:
@@ -68,10 +55,15 @@ class Samples:
         self.map = FeatureMap(
             teacher.dimension, teacher.degree, device=device, dtype=dtype, chunk=chunk
         )
-        block_bytes = GENERATION_BLOCK * teacher.dimension * dtype.itemsize
-        self._kept_blocks = memory_mb * 2**20 // block_bytes
+        self._kept_blocks = memory_mb // self.megabytes(GENERATION_BLOCK)
         self._inputs: dict[int, Tensor] = {}
         self._labels: list[NDArray[np.float64]] = []
+
+    def megabytes(self, sample_size: int) -> float:
+        """Memory of the blocks that hold the first n inputs, in units of 2^20 bytes."""
+        blocks = -(-sample_size // GENERATION_BLOCK)
+        numbers = blocks * GENERATION_BLOCK * self.teacher.dimension
+        return numbers * self.dtype.itemsize / 2**20
 
     def input_blocks(self, sample_size: int) -> Iterator[tuple[int, Tensor]]:
         """Pairs of (position of its first sample, inputs d x b) covering the first n samples."""

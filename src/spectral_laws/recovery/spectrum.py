@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 
 from spectral_laws.artifacts import check_finite
 from spectral_laws.config import SpectrumPoint, TeacherFamily
+from spectral_laws.device import find_device
 from spectral_laws.errors import ConfigError
 from spectral_laws.progress import track
 from spectral_laws.recovery.moment import MomentMatrix
-from spectral_laws.recovery.samples import Samples, resolve_device
+from spectral_laws.recovery.samples import Samples
 from spectral_laws.recovery.study import draw_teacher, tabulate
 from spectral_laws.recovery.theory import bulk_edges
 from spectral_laws.rng import generator
@@ -115,7 +116,7 @@ def tabulate_spectrum(
         teacher,
         *("train", teacher.degree, teacher.dimension, 0),
         seed=seed,
-        device=resolve_device(device),
+        device=find_device(device),
         memory_mb=memory_mb,
     )
     low, high = bulk_edges(samples.labels(n), teacher.feature_dimension / n)
