@@ -255,3 +255,15 @@ class TestSpectrum:
             draw_recovery_spectrum(mixed)
         with pytest.raises(NumericalError, match="eigenvalues"):
             draw_recovery_spectrum(table.assign(eigenvalue=np.nan))
+
+
+def test_tiny_kernel_errors_are_marked_on_the_edge_and_do_not_stretch_the_axis(tables):
+    metrics, _, _, kernel = tables
+    figure = draw_recovery_mse(metrics, kernel.assign(mse=1e-12))
+    for axes in figure.axes:
+        low, high = axes.get_ylim()
+        assert low >= 1e-3
+        assert high <= 10
+        triangles = [line for line in axes.lines if line.get_marker() == "v"]
+        assert sum(len(line.get_xdata()) for line in triangles) > 0
+        assert all((line.get_ydata() == 1e-3).all() for line in triangles)

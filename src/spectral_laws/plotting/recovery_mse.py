@@ -22,6 +22,8 @@ from spectral_laws.plotting.tables import plural, require, study_name, summarise
 _STUDY = ("study", "degree", "dimension", "feature_dimension", "gamma", "readout", "seed")
 _METRICS = (*_STUDY, "sample_size", "second_layer", "mse", "tail_mse")
 _KERNEL = (*_STUDY, "sample_size", "mse")
+# A kernel that holds the target exactly goes down to rounding; the law is in the decades above.
+_FLOOR, _CEILING = 1e-3, 10.0
 _LINES: dict[str, dict[str, Any]] = {
     "same_sample": {"marker": "+", "linewidth": 0.5, "alpha": 0.6},
     "outliers": {"marker": "x", "markersize": 2.4, "linewidth": 0.5, "alpha": 0.6},
@@ -41,6 +43,7 @@ def draw_recovery_mse(
     dashed line is the finite-d1 tail sum, sum of lambda_i^2 over i > m(n) with
     m(n) = (Z^2 n / D)^(1/(2 gamma)); hollow points are kernel ridge regression. The same-sample
     and the outliers-only second layer are drawn for the largest dimension of the study alone.
+    Errors below 1e-3 are triangles on the lower edge; intervals are cut at 10.
 
     Args:
         metrics: table of ``recover_features``.
@@ -105,7 +108,13 @@ def _draw_study(
         if kernel is not None and (kernel["dimension"] == dimension).any():
             points = _mean(kernel[kernel["dimension"] == dimension], confidence)
             _errorbar(axis, points, size, color=color, capsize=0, zorder=4, **_LINES["kernel"])
+            below = points.loc[points["centre"] < _FLOOR, "sample_size"] / size
+            if len(below):
+                edge = {**_LINES["kernel"], "marker": "v", "clip_on": False}
+                axis.plot(below, np.full(len(below), _FLOOR), color=color, **edge)
     axis.set(xscale="log", yscale="log")
+    low, high = axis.get_ylim()
+    axis.set_ylim(max(low, _FLOOR), min(high, _CEILING))
     label_decades(axis)
     axis.legend(handles=_dimensions(metrics, colors, symbols), loc="lower left", handlelength=1)
     axis.set_title(_title(metrics), loc="left")
