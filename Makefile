@@ -1,4 +1,5 @@
 # make reproduce   everything of one preset: PRESET=laptop (default), smoke or paper
+# make unlock      after a kill: frees the folder for the next run
 # make test        the whole test suite
 # make check       style, types and dry runs
 
@@ -8,7 +9,7 @@ CORES ?= 2
 BIN := .venv/bin
 CONFIGFILE := $(if $(filter laptop,$(PRESET)),,--configfile config/$(PRESET).yaml)
 
-.PHONY: reproduce test check install clean
+.PHONY: reproduce unlock test check install
 
 install: .venv/installed
 
@@ -19,7 +20,14 @@ install: .venv/installed
 	touch $@
 
 reproduce: install
+	@test -z '$(CONFIGFILE)' || test -f config/$(PRESET).yaml || { \
+	  echo "no preset '$(PRESET)'; there are laptop $(basename $(notdir $(wildcard config/*.yaml)))" >&2; \
+	  exit 2; }
 	$(BIN)/snakemake --cores $(CORES) $(CONFIGFILE)
+
+# After a kill, a power cut or a closed terminal; first let jobs that still run end.
+unlock: install
+	$(BIN)/snakemake --unlock --cores 1
 
 test: install
 	$(BIN)/pytest -n $(CORES) --dist loadgroup

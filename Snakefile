@@ -33,6 +33,11 @@ rule all:
         f"results/{PRESET}/claims.csv",
         f"results/{PRESET}/claims.md",
         expand(
+            "results/{preset}/{table}.parquet",
+            preset=PRESET,
+            table=TABLES,
+        ),
+        expand(
             "figures/{preset}/{figure}.{suffix}",
             preset=PRESET,
             figure=FIGURES,

@@ -79,6 +79,14 @@ def test_every_key_of_the_default_preset_has_a_comment(root):
         ("curvature.models.resnet18.depth", 3, "depth .* goes with architecture mlp"),
         ("curvature.data.dataset", "mnist", r"data\.dataset: .*found 'mnist'"),
         ("curvature", [], "curvature: "),
+        ("recovery.studies.linear.width_exponent", 1000.0, r"linear\.width_exponent: "),
+        ("recovery.studies.linear.sample_exponents.start", 0.01, "n = 1 to .* at d = 25"),
+        ("recovery.studies.linear.sample_exponents.stop", 9.9, "n must be 2 to"),
+        ("recovery.studies.linear.sample_exponents.count", 10**9, r"sample_exponents\.count: "),
+        ("recovery.studies.linear.gamma", 500.0, r"linear\.gamma: .*found 500"),
+        ("recovery.estimator.tolerance", "1e-4", r"with a dot, as in 1\.0e-4"),
+        ("recovery.kernel.max_sample_size", 10, "max_sample_size 10 is below every sample size"),
+        ("curvature.data.train_size", 5000, "digits has 1797 images"),
         ("intervals.resamples", 10, r"intervals\.resamples: "),
     ],
 )
@@ -125,6 +133,7 @@ def test_config_is_frozen(root):
         ("", "must hold a mapping"),
         ("a: !!python/object/apply:os.system ['true']", "not valid YAML"),
         ("seed: 2020-01-01", "plain YAML values"),
+        ("a: &a [*a]", "plain YAML values"),
     ],
 )
 def test_files_that_are_no_configuration(tmp_path, content, message):

@@ -7,6 +7,7 @@ entry.
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar
@@ -35,6 +36,12 @@ Dataset = Literal["digits", "fashion_mnist"]
 Method = Literal["auto", "gauss_newton", "exact"]
 
 
+DIGITS = 1797
+"""Images of scikit-learn's digits."""
+MAX_SAMPLE_SIZE = 10**10
+"""Larger sample sizes are taken for a mistyped exponent."""
+
+
 class Settings(BaseModel):
     """Base of all settings: no unknown keys, no conversions, no changes."""
 
@@ -45,8 +52,8 @@ class SampleExponents(Settings):
     """Sample sizes n = d^a for ``count`` values of a, evenly spaced from start to stop."""
 
     start: Positive
-    stop: Positive
-    count: Count
+    stop: Annotated[float, Field(gt=0, le=10)]
+    count: Annotated[int, Field(ge=1, le=1000)]
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
@@ -64,8 +71,8 @@ class TeacherFamily(Settings):
     """The teachers of a study, whatever their dimension, and the grid of sample sizes."""
 
     degree: Literal[1, 2]
-    width_exponent: Positive
-    gamma: NonNegative
+    width_exponent: Annotated[float, Field(gt=0, le=10)]
+    gamma: Annotated[float, Field(ge=0, le=10)]
     rows: Rows
     readout: Readout
     sample_exponents: SampleExponents
@@ -95,6 +102,12 @@ class RecoveryStudy(TeacherFamily):
                 raise ValueError(
                     f"width_exponent {self.width_exponent} asks for d1 = {width} directions "
                     f"at d = {dimension}, but there are only D = {size} features"
+                )
+            sizes = self.sample_exponents.sample_sizes(dimension)
+            if sizes[0] < 2 or sizes[-1] > MAX_SAMPLE_SIZE:
+                raise ValueError(
+                    f"sample_exponents give n = {sizes[0]} to {sizes[-1]} at d = {dimension}, but "
+                    f"n must be 2 to {MAX_SAMPLE_SIZE:g}"
                 )
         return self
 
@@ -141,6 +154,19 @@ class Recovery(Settings):
     spectrum: SpectrumPoint
 
     @model_validator(mode="after")
+    def _kernel_has_sample_sizes(self) -> Self:
+        limit = self.kernel.max_sample_size
+        for name, study in self.studies.items():
+            for dimension in study.dimensions:
+                smallest = study.sample_exponents.sample_sizes(dimension)[0]
+                if smallest > limit:
+                    raise ValueError(
+                        f"kernel.max_sample_size {limit} is below every sample size of study "
+                        f"{name!r} at d = {dimension} (the smallest is {smallest})"
+                    )
+        return self
+
+    @model_validator(mode="after")
     def _spectrum_is_of_a_study(self) -> Self:
         if self.spectrum.study not in self.studies:
             raise ValueError(
@@ -171,6 +197,13 @@ class Data(Settings):
     image_size: Annotated[int, Field(ge=8, le=512)]
     train_size: Annotated[int, Field(ge=32)]
     test_size: Annotated[int, Field(ge=32)]
+
+    @model_validator(mode="after")
+    def _digits_suffice(self) -> Self:
+        asked = self.train_size + self.test_size
+        if self.dataset == "digits" and asked > DIGITS:
+            raise ValueError(f"train_size + test_size is {asked}, but digits has {DIGITS} images")
+        return self
 
 
 class Training(Settings):
@@ -278,7 +311,7 @@ def parse_config(raw: Mapping[str, Any], *, source: str) -> Config:
             cleaned[section] = {**inner, mapping: kept}
     try:
         text = json.dumps(cleaned)
-    except TypeError as error:
+    except (TypeError, ValueError, RecursionError) as error:
         raise ConfigError(f"{source}: only plain YAML values are allowed ({error})") from None
     return parse_settings(Config, text, source=source)
 
@@ -328,6 +361,8 @@ def _explain(mistake: Mapping[str, Any]) -> str:
     if mistake["type"] == "missing":
         return f"{where}: missing"
     message = mistake["msg"].removeprefix("Value error, ")
+    if isinstance(mistake["input"], str) and re.fullmatch(r"\d+e[+-]?\d+", mistake["input"]):
+        message += " (YAML reads a number with an exponent only with a dot, as in 1.0e-4)"
     if isinstance(mistake["input"], Mapping):
         return f"{where}: {message}"
     return f"{where}: {message}, found {mistake['input']!r}"

@@ -74,3 +74,15 @@ def test_too_few_seeds(world, resampling):
     metrics = world["metrics"](exponent=-0.6, seeds=2, **case)
     with pytest.raises(NoFitError, match="independent group"):
         measure(ClaimTables(metrics=metrics), resampling)
+
+
+def test_rounding_of_the_whole_weight_is_no_explained_share(world, resampling):
+    # The weights' squares sum to 1 only up to rounding, below the first threshold too.
+    measure, case = CASES["A6"]
+    metrics = world["metrics"](exponent=0.35, **case)
+    rounded = metrics.assign(tail_mse=metrics["tail_mse"].replace(1.0, 1 - 1e-16))
+    rounded["tail_mse"] = rounded["tail_mse"].where(rounded["n_recovered"] > 0, 1 - 1.2e-16)
+    clean = measure(ClaimTables(metrics=metrics), resampling)
+    assert measure(ClaimTables(metrics=rounded), resampling).value == pytest.approx(
+        clean.value, abs=1e-9
+    )

@@ -152,7 +152,7 @@ LINEAR = {"study": "linear", "degree": 1, "dimensions": (25, 50, 100)}
 )
 def test_a7_difference_of_exponents(world, resampling, verdict, kernel, spectral, expected):
     tables = ClaimTables(
-        thresholds=world["thresholds"](on_features=spectral, **LINEAR),
+        thresholds=world["thresholds"](on_features=spectral, on_weakness=0.0, **LINEAR),
         kernel=world["kernel"](kernel),
     )
     result = measure_kernel_gap(tables, resampling)
@@ -165,7 +165,7 @@ def test_a7_difference_of_exponents(world, resampling, verdict, kernel, spectral
 
 def test_a7_says_where_the_kernel_crosses(world, resampling):
     tables = ClaimTables(
-        thresholds=world["thresholds"](noise=0.0, **LINEAR),
+        thresholds=world["thresholds"](noise=0.0, on_weakness=0.0, **LINEAR),
         kernel=world["kernel"](2.0, largest=4000),
     )
     with pytest.raises(NoFitError, match=r"at d = \[25, 50\]; spectral exponent 1 over") as error:

@@ -77,11 +77,6 @@ def test_images_are_resized_bilinearly():
     assert flat[0, 1] == pytest.approx(1, abs=1e-6)
 
 
-def test_more_digits_than_there_are_names_the_key():
-    with pytest.raises(DataError, match=r"train_size \+ test_size = 1800, but digits has 1797"):
-        load_images(data(train_size=1500, test_size=300), seed=1)
-
-
 @pytest.mark.parametrize("packed", [False, True])
 def test_fashion_mnist_reads_plain_and_packed_files(tmp_path, packed):
     write_fashion(tmp_path, packed=packed)

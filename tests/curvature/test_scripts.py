@@ -212,7 +212,7 @@ def test_weights_that_overflow_stop_the_measurement(measure, folder, tmp_path):
     write_arrays(arrays, path, Provenance({}))
     status, errors = measure(checkpoint=path)
     assert status == 1
-    assert "error: loss on the measurement batch" in errors
+    assert "error: logits of the first samples" in errors
     assert not (tmp_path / "spectra.parquet").exists()
 
 

@@ -397,3 +397,62 @@ def test_measures_under_no_grad_and_on_a_frozen_model():
     free = measure_directional_curvature(model.requires_grad_(True), *data)
     for a, b in zip(frozen, free, strict=True):
         np.testing.assert_array_equal(a.directional_curvature, b.directional_curvature)
+
+
+class Cubic(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x**3
+
+    @staticmethod
+    def backward(ctx, gradient):
+        (x,) = ctx.saved_tensors
+        return gradient * 3 * x**2
+
+
+@pytest.mark.parametrize("name", ["Relu", "Clamp", "Linear", "Hardtanh"])
+def test_a_custom_function_is_not_trusted_by_its_name(name):
+    function = type(name, (Cubic,), {})
+    model = Wrapped(Function(function.apply)).double().eval()
+    obstacles = gauss_newton_obstacles(model, torch.randn(5, WIDTH, dtype=torch.float64))
+    assert list(obstacles) == ["first"]
+
+
+def test_the_modulus_of_a_complex_number_is_curved():
+    modulus = Function(lambda x: torch.complex(x, x.flip(1)).abs())
+    model = Wrapped(modulus).double().eval()
+    x = torch.randn(5, WIDTH, dtype=torch.float64)
+    assert list(gauss_newton_obstacles(model, x)) == ["first"]
+    assert gauss_newton_obstacles(Wrapped(Function(torch.abs)).double().eval(), x) == {}
+
+
+def test_the_head_is_the_models_last_layer_whatever_is_measured():
+    model = nn.Sequential(nn.Linear(WIDTH, 3), nn.ReLU(), nn.Linear(3, 3)).double().eval()
+    x, y = torch.randn(6, WIDTH, dtype=torch.float64), torch.randint(3, (6,))
+    for names in (["0"], ["0", "2"], ["2"]):
+        found = measure_directional_curvature(model, x, y, layers=names)
+        assert {s.layer: s.kind for s in found} == {
+            name: {"0": "linear", "2": "head"}[name] for name in names
+        }
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_half_precision_is_refused(dtype):
+    model, x = nn.Linear(WIDTH, 3).to(dtype).eval(), torch.randn(6, WIDTH, dtype=dtype)
+    with pytest.raises(ValueError, match="float32 or float64"):
+        measure_directional_curvature(model, x, torch.randint(3, (6,)))
+
+
+def test_autocast_is_refused():
+    model, x = nn.Linear(WIDTH, 3).eval(), torch.randn(6, WIDTH)
+    with torch.autocast("cpu"), pytest.raises(ValueError, match="autocast is active"):
+        measure_directional_curvature(model, x, torch.randint(3, (6,)))
+
+
+def test_nan_weights_are_named_as_such():
+    model = nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.ReLU(), nn.Linear(WIDTH, 3)).eval()
+    with torch.no_grad():
+        model[0].weight[0, 0] = float("nan")
+    with pytest.raises(NumericalError, match="logits of the first samples"):
+        measure_directional_curvature(model, torch.randn(6, WIDTH), torch.randint(3, (6,)))

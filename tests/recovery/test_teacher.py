@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spectral_laws.errors import NumericalError
 from spectral_laws.recovery.hermite import hermite_features
 from spectral_laws.recovery.teacher import Teacher, power_law_weights
 
@@ -115,3 +116,7 @@ def test_inconsistent_fields_are_refused():
         Teacher(np.eye(6)[:2], np.array([1.0, 0.6]), 3, 2)
     with pytest.raises(ValueError, match="decreasing"):
         Teacher(np.eye(6)[:2], np.array([0.6, -0.8]), 3, 2)
+    with pytest.raises(ValueError, match="directions must not be zero"):
+        Teacher(np.zeros((2, 6)), np.array([0.8, 0.6]), 3, 2)
+    with pytest.raises(NumericalError, match="weights of a teacher"):
+        Teacher(np.eye(6)[:2], np.array([np.nan, 0.6]), 3, 2)

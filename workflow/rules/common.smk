@@ -1,4 +1,5 @@
 # What every rule file uses: the checked configuration, and where scripts and their sources are.
+import shlex
 import sys
 from functools import cache
 from pathlib import Path
@@ -8,12 +9,23 @@ from spectral_laws.config import load_preset, parse_config
 from spectral_laws.errors import ConfigError
 from spectral_laws.sources import source_files
 
-PYTHON = sys.executable
+PYTHON = shlex.quote(sys.executable)
 SCRIPTS = "workflow/scripts"
 RESULTS = "results/{preset}"
 FIGURES_OF = "figures/{preset}"
 LOGS = "logs/{preset}"
 BENCHMARKS = "results/{preset}/benchmarks"
+
+TABLES = [
+    "recovery/metrics",
+    "recovery/directions",
+    "recovery/thresholds",
+    "recovery/kernel",
+    "recovery/spectrum",
+    "curvature/spectra",
+    "curvature/exponents",
+    "curvature/history",
+]
 
 try:
     ACTIVE = parse_config(config, source=" + ".join(str(path) for path in workflow.configfiles))

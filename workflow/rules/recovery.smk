@@ -2,6 +2,17 @@
 TEACHER = "{study}/d{dimension}/seed{replicate}"
 
 
+def sample_memory(wildcards):
+    """MB of a job that keeps samples: their budget, and what everything else takes."""
+    return 1500 + preset_config(wildcards.preset).recovery.estimator.memory_mb
+
+
+def kernel_memory(wildcards):
+    """MB of a kernel ridge job: about five n x n matrices in float64."""
+    size = preset_config(wildcards.preset).recovery.kernel.max_sample_size
+    return 1500 + 5 * 8 * size**2 // 2**20
+
+
 rule recover_features:
     input:
         source=sources("recover_features.py"),
@@ -15,7 +26,7 @@ rule recover_features:
         f"{BENCHMARKS}/recover_features/{TEACHER}.tsv"
     threads: 1
     resources:
-        mem_mb=lambda wildcards: 1500 + preset_config(wildcards.preset).recovery.estimator.memory_mb,
+        mem_mb=sample_memory,
         runtime=240,
         gpu=gpus,
     params:
@@ -44,7 +55,7 @@ rule fit_kernel_ridge:
         f"{BENCHMARKS}/fit_kernel_ridge/{TEACHER}.tsv"
     threads: 1
     resources:
-        mem_mb=3500,
+        mem_mb=kernel_memory,
         runtime=120,
     params:
         study=settings("recovery.studies.{study}", without=("dimensions", "seeds")),
@@ -69,7 +80,7 @@ rule compute_spectrum:
         f"{BENCHMARKS}/compute_spectrum.tsv"
     threads: 1
     resources:
-        mem_mb=3500,
+        mem_mb=sample_memory,
         runtime=60,
         gpu=gpus,
     params:

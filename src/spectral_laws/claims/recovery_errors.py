@@ -21,6 +21,7 @@ from spectral_laws.claims.verdicts import Measurement
 from spectral_laws.errors import NoFitError
 
 Vector = NDArray[np.float64]
+_ROUNDING = 1e-9
 MINIMUM_SIZES = 3
 """Sample sizes an exponent needs inside its window."""
 
@@ -121,7 +122,8 @@ def _window(group: pd.DataFrame, law: Callable[[Vector], Vector]) -> _Window | N
     recovered = by_size["n_recovered"].mean()
     inside = (recovered >= 1) & (recovered <= int(group["n_directions"].iloc[0]) - 1)
     tail = by_size["tail_mse"].first()
-    tail = tail[(tail > 0) & (tail < 1)]
+    # The whole weight sums to 1 only up to rounding, and log(1 - tail) would be taken of that.
+    tail = tail[(tail > _ROUNDING) & (tail < 1 - _ROUNDING)]
     if int(inside.sum()) < MINIMUM_SIZES or len(tail) < MINIMUM_SIZES:
         return None
     sizes = recovered.index[inside]

@@ -98,6 +98,8 @@ def measure_directional_curvature(
         method: ``exact`` is double backpropagation. ``gauss_newton`` is the Gauss-Newton form,
             many times faster. ``auto`` uses it in the layers for which the model's structure makes
             it equal to the exact one (see ``gauss_newton_obstacles``), and ``exact`` in the others.
+            The structure is that of the first two samples: a forward pass that branches on its
+            data, or detaches values that depend on a weight, needs ``exact`` or another check.
         layers: module names; by default every Linear and Conv2d layer.
         progress: print a line of progress every few seconds.
 
@@ -105,8 +107,9 @@ def measure_directional_curvature(
         One spectrum per layer, in order of registration; arrays are float64.
 
     Raises:
-        ValueError: if an argument is wrong, a layer is no Linear or Conv2d or does not influence
-            the logits, the model is random or couples samples, or ``gauss_newton`` is asked for a
+        ValueError: if an argument is wrong, a weight is not float32 or float64 (half precision has
+            too few digits for a rank), autocast is active, a layer is no Linear or Conv2d or does
+            not influence the logits, the model couples samples, or ``gauss_newton`` is asked for a
             layer that it cannot treat (a weight used twice, say).
         NumericalError: if the loss, a gradient or a curvature is NaN or infinite, or two forward
             passes over the batch give different losses.
@@ -114,6 +117,7 @@ def measure_directional_curvature(
     _check_arguments(inputs, targets, top_k=top_k, chunk_size=chunk_size, method=method)
     check_mode(model)
     found = find_layers(model, layers)
+    _check_precision(found)
     # Fused attention has no second derivative.
     with sdpa_kernel(SDPBackend.MATH):
         structure = analyse_structure(model, found, inputs)
@@ -195,6 +199,17 @@ def _check_arguments(
         )
     if targets.dtype != torch.int64:
         raise ValueError(f"targets must be class indices of dtype int64, found {targets.dtype}")
+
+
+def _check_precision(layers: Sequence[Layer]) -> None:
+    for layer in layers:
+        if layer.weight.dtype not in (torch.float32, torch.float64):
+            raise ValueError(
+                f"layers: {layer.name!r} has weights of dtype {layer.weight.dtype}; convert the "
+                "model and its inputs to float32 or float64"
+            )
+        if torch.is_autocast_enabled(layer.weight.device.type):
+            raise ValueError("autocast is active; measure outside of it, in float32 or float64")
 
 
 def _check_repeatable(loss: float, second_loss: float) -> None:

@@ -127,7 +127,11 @@ def _curved_in(node: Node, masks: Sequence[int]) -> int:
     for mask in masks:
         twice |= any_operand & mask
         any_operand |= mask
-    name = re.sub(r"Backward\d*$", "", node.name())
+    # PyTorch's own nodes are numbered; a user's Function may have any name, without a number.
+    found = re.fullmatch(r"(\w+)Backward\d+", node.name())
+    name = found[1] if found else ""
+    if name == "Abs" and node._saved_self.is_complex():  # type: ignore[attr-defined]
+        return any_operand  # the modulus is a square root
     if name in _LINEAR:
         return 0
     if name in _BILINEAR:

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.graph import GradientEdge
 
+from spectral_laws.artifacts import check_finite
 from spectral_laws.curvature.layers import (
     Call,
     Layer,
@@ -86,7 +87,10 @@ def analyse_structure(model: nn.Module, layers: Sequence[Layer], inputs: Tensor)
     if probe.is_floating_point():
         probe.requires_grad_(True)
     with differentiable_weights(model, layers):
-        with recorded_calls(layers) as recording:
+        watched = [
+            Layer(n, m) for n, m in model.named_modules() if isinstance(m, nn.Linear | nn.Conv2d)
+        ]
+        with recorded_calls(watched) as recording:
             logits = model(probe)
         if logits.shape[:1] != probe.shape[:1] or logits.dim() != 2:
             raise ValueError(
@@ -95,6 +99,7 @@ def analyse_structure(model: nn.Module, layers: Sequence[Layer], inputs: Tensor)
             )
         if logits.grad_fn is None:
             raise ValueError("layers: none of them influences the logits")
+        check_finite("logits of the first samples", logits.detach().double().cpu().numpy())
         curved, uses = curved_operations(logits.grad_fn, [layer.weight for layer in layers])
         calls = {layer.name: recording.calls.get(layer.name, []) for layer in layers}
         leaks = _leaks_between_samples(logits, probe, calls)

@@ -4,6 +4,7 @@ import hashlib
 import json
 import logging
 import math
+import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -202,6 +203,11 @@ def _state_key(
     digest = hashlib.sha256()
     facts = [_STATE_FORMAT, torch.__version__, device, seed, settings.model_dump(mode="json")]
     digest.update(json.dumps(facts, sort_keys=True).encode())
+    # A state made by other code is not this training's.
+    sources = [sys.modules[type(module).__module__] for module in model.modules()]
+    files = {__file__, *(getattr(source, "__file__", None) or __file__ for source in sources)}
+    for file in sorted(files):
+        digest.update(Path(file).read_bytes())
     for arrays in (model_arrays(model), data.as_arrays()):
         for name, array in arrays.items():
             digest.update(f"{name} {array.dtype} {array.shape}".encode())

@@ -7,6 +7,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from spectral_laws.artifacts import check_finite
 from spectral_laws.recovery.hermite import feature_dimension, hermite_features
 from spectral_laws.rng import generator
 
@@ -41,6 +42,10 @@ class Teacher:
                 f"directions must be d1 x D = {len(self.weights)} x {size}, "
                 f"got {self.directions.shape}"
             )
+        check_finite("weights of a teacher", self.weights)
+        check_finite("directions of a teacher", self.directions)
+        if not np.linalg.norm(self.directions, axis=1).all():
+            raise ValueError("directions must not be zero")
         if abs(float(np.sum(self.weights**2)) - 1.0) > 1e-8:
             raise ValueError(
                 f"weights must have sum of squares 1, got {float(np.sum(self.weights**2))}"
