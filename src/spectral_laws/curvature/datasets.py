@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.datasets import load_digits
 
 from spectral_laws import rng
 from spectral_laws.artifacts import check_finite, read_arrays
@@ -138,13 +137,10 @@ _Parts = tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]
 
 
 def _digits(settings: Data, seed: int) -> _Parts:
+    from sklearn.datasets import load_digits  # takes a second to import
+
     images, labels = load_digits(return_X_y=True)
     wanted = settings.train_size + settings.test_size
-    if wanted > len(labels):
-        raise DataError(
-            f"curvature.data: train_size + test_size = {wanted}, but digits has {len(labels)} "
-            "images"
-        )
     order = rng.generator(seed, "images", "digits").permutation(len(labels))
     train, test = order[: settings.train_size], order[settings.train_size : wanted]
     images = images.reshape(-1, 8, 8)
