@@ -15,6 +15,7 @@ install: .venv/installed
 
 .venv/installed: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed")'
+	@echo "making .venv and installing the pinned packages; this takes minutes"
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[pipeline,test]'
 	touch $@
@@ -24,13 +25,14 @@ reproduce: install
 	  echo "no preset '$(PRESET)'; there are laptop $(basename $(notdir $(wildcard config/*.yaml)))" >&2; \
 	  exit 2; }
 	$(BIN)/snakemake --cores $(CORES) $(CONFIGFILE)
+	@echo "done: read results/$(PRESET)/claims.md, look at figures/$(PRESET)/"
 
 # After a kill, a power cut or a closed terminal; first let jobs that still run end.
 unlock: install
 	$(BIN)/snakemake --unlock --cores 1
 
 test: install
-	$(BIN)/pytest -n $(CORES) --dist loadgroup
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n $(CORES) --dist loadgroup
 
 check: install
 	$(BIN)/ruff check .

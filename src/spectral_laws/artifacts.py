@@ -178,7 +178,8 @@ def _open_arrays(path: Path) -> Iterator[Any]:
 
 
 def _commit() -> str | None:
-    command = ["git", "rev-parse", "HEAD"]
+    """HEAD of the checkout this package lies in, ``-dirty`` if tracked files were edited."""
+    command = ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
     try:
         result = subprocess.run(
             command, cwd=Path(__file__).parent, capture_output=True, text=True, timeout=10

@@ -21,11 +21,22 @@ class _LineProgress(tqdm):  # type: ignore[type-arg]
         return print_status
 
 
-def track(items: Iterable[T], *, total: int, label: str, seconds: float = 5.0) -> Iterator[T]:
-    """Yield ``items`` and print ``label: done/total, time left`` every few seconds."""
+def track(
+    items: Iterable[T], *, total: int, label: str, seconds: float = 5.0, done: int = 0
+) -> Iterator[T]:
+    """Yield ``items`` and print ``label: done/total, time left`` every few seconds.
+
+    Args:
+        items: what is left to do.
+        total: of all items, those already ``done`` before included.
+        label: what is being done.
+        seconds: between two lines.
+        done: items done before, by an earlier run.
+    """
     yield from _LineProgress(
         items,
         total=total,
+        initial=done,
         desc=label,
         mininterval=seconds,
         miniters=1,

@@ -72,7 +72,7 @@ def test_explained_share_below_zero_is_no_value(world, resampling):
 def test_too_few_seeds(world, resampling):
     measure, case = CASES["A5"]
     metrics = world["metrics"](exponent=-0.6, seeds=2, **case)
-    with pytest.raises(NoFitError, match="independent group"):
+    with pytest.raises(NoFitError, match="independent repetition"):
         measure(ClaimTables(metrics=metrics), resampling)
 
 

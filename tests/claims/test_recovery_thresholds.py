@@ -83,7 +83,7 @@ def test_a1_needs_two_dimensions_and_enough_teachers(world, resampling):
     with pytest.raises(NoFitError, match="has 2 dimensions"):
         measure_threshold_exponent(ClaimTables(thresholds=make(dimensions=(25,))), resampling)
     two = make(dimensions=(25, 36), seeds=1)
-    with pytest.raises(NoFitError, match="independent group"):
+    with pytest.raises(NoFitError, match="independent repetition"):
         measure_threshold_exponent(ClaimTables(thresholds=two), resampling)
     flat = make(gamma=0.0, dimensions=(25, 36)).assign(weight=0.4)
     with pytest.raises(NoFitError, match="do not tell strength and dimension apart"):

@@ -202,7 +202,7 @@ def test_too_few_clusters_or_values():
     values = np.arange(6.0)
     with pytest.raises(NoFitError, match="2 independent"):
         cluster_bootstrap_interval([0, 0, 0, 1, 1, 1], mean_of(values), **settings)
-    with pytest.raises(NoFitError, match=r"1 independent group\(s\) in a stratum"):
+    with pytest.raises(NoFitError, match=r"1 independent repetition\(s\) of a kind"):
         cluster_bootstrap_interval(np.arange(4), mean_of(values), strata=[0, 0, 0, 1], **settings)
     with pytest.raises(ValueError, match="more than one stratum"):
         cluster_bootstrap_interval(

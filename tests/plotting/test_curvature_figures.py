@@ -73,7 +73,7 @@ class TestPowerLaw:
 
     def test_layer_without_a_fit(self, with_gaps, assert_legible):
         figure = draw_curvature_power_law(*with_gaps)
-        assert titles(figure)[-1] == "fc\nno fit"
+        assert titles(figure)[-1] == "fc\nno fit (it needs 5 entries)"
         assert len(figure.axes[-1].lines) == 1
         assert_legible(figure)
 

@@ -42,6 +42,12 @@ def measure_transition(tables: ClaimTables, resampling: Resampling) -> Measureme
     cos2 = rows["cos2"].to_numpy(np.float64)
     is_below, is_above = rows["below"].to_numpy(bool), rows["above"].to_numpy(bool)
 
+    if not is_below.any() or not is_above.any():
+        raise NoFitError(
+            f"{int(is_below.sum())} overlaps well below n*, {int(is_above.sum())} well above; "
+            "both are needed"
+        )
+
     def shares(index: Index) -> tuple[float, float]:
         hidden = cos2[index][is_below[index]] <= HIDDEN
         recovered = cos2[index][is_above[index]] >= RECOVERED

@@ -38,7 +38,8 @@ def claims_markdown(table: pd.DataFrame) -> str:
         "Reproduced: our value lies in *accept* and the whole interval in *direction*. Direction "
         "reproduced: value and interval lie in *direction*, the value not in *accept*. These "
         "regions were fixed before any value was measured. Intervals resample whole teachers or "
-        "trainings; of fewer than about ten they are too narrow, of three at most 3 in 4 hold.",
+        "trainings. With fewer than about ten of them an interval is too narrow: one of three "
+        "holds the truth in at most 3 of 4 cases. The smoke preset is too small to judge a claim.",
         "",
         "| claim | quantity | accept | direction | why |",
         "| --- | --- | --- | --- | --- |",

@@ -85,7 +85,7 @@ def measure_directional_curvature(
 
         h_k = d^2/dt^2 L(W + t u_k v_k^T) at 0 = vec(u_k v_k^T)^T H vec(u_k v_k^T),
 
-    K = min(top_k, numerical rank of G) (science.md, Part II, "Measurement protocol").
+    K = min(top_k, numerical rank of G) (arXiv:2606.02596).
 
     Args:
         model: any module that maps ``inputs`` to logits (B, C), in eval mode, without batch norm

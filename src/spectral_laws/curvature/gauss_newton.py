@@ -36,7 +36,7 @@ def gauss_newton_curvatures(
     where delta_irs is the gradient of w_ir . logits_i in the layer's output at position s and a_is
     the layer's input there (a patch, for a convolution). One backward pass per column serves every
     layer and direction; no second derivative is taken, and memory does not grow with B. Equal to
-    the exact Hessian's quadratic form where ``structure`` says so (science.md, "Exact, and fast").
+    the exact Hessian's quadratic form where ``structure`` says so.
 
     Returns:
         Per layer the (K,) float64 curvatures, and the mean loss of the batch.

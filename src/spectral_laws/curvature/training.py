@@ -113,7 +113,13 @@ def train_classifier(
     train = _tensors(data.train_images, data.train_labels, device)
     test = _tensors(data.test_images, data.test_labels, device)
     remaining = range(len(history) + 1, settings.max_epochs + 1)
-    for epoch in track(remaining, total=len(remaining), label=f"{label}: epochs", seconds=0.0):
+    for epoch in track(
+        remaining,
+        total=settings.max_epochs,
+        done=len(history),
+        label=f"{label}: epochs",
+        seconds=0.0,
+    ):
         if history and history[-1].train_loss <= settings.target_loss:
             break
         rate, loss, accuracy = _train_epoch(

@@ -144,10 +144,10 @@ def cluster_bootstrap_interval(
     members = _strata_members(rows, strata)
     smallest = min((m.size for m in members), default=0)
     if smallest < MINIMUM_CLUSTERS:
-        where = "" if strata is None else " in a stratum"
+        where = "" if strata is None else " of a kind"
         raise NoFitError(
-            f"{smallest} independent group(s){where} are too few for an interval, "
-            f"it needs {MINIMUM_CLUSTERS}"
+            f"{smallest} independent repetition(s){where}; an interval needs at least "
+            f"{MINIMUM_CLUSTERS}"
         )
     values = np.empty(resamples)
     for r in range(resamples):

@@ -118,7 +118,7 @@ def _draw_layer(axis: Axes, rows: pd.DataFrame, fits: pd.DataFrame) -> None:
             rf"[{fit['alpha_low']:.2f}, {fit['alpha_high']:.2f}]"
         )
     else:
-        title = "no fit"
+        title = "no fit (it needs 5 entries)"
     axis.set_title(f"{layer}\n{title}", loc="left", fontsize=6.5)
     if positive.any():
         axis.set(xscale="log", yscale="log")

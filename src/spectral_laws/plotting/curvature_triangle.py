@@ -100,11 +100,11 @@ def _outward(
 
 
 def _summary(fits: pd.DataFrame, exponents: pd.DataFrame) -> str:
-    layers = len(fits[["model", "layer"]].drop_duplicates())
+    layers = len(exponents[["model", "layer"]].drop_duplicates())
     error = 100 * float(np.median(fits["transfer_error"]))
     missing = len(exponents) - len(fits)
     lines = [
-        f"{plural(layers, 'layer')}, {seed_count(fits)}: {plural(len(fits), 'fit')}",
+        f"{plural(layers, 'layer')}, {seed_count(exponents)}: {plural(len(fits), 'fit')}",
         rf"median $|s-\alpha\gamma|/|s|$ = {error:.2g} %",
     ]
     return "\n".join(lines + ([f"no fit: {missing}"] if missing else []))

@@ -1,5 +1,7 @@
 """Recovery of single teacher directions against sample size."""
 
+import math
+
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -74,9 +76,8 @@ def _draw_study(
         points = means[means["direction"] == direction]
         centre = points["centre"].to_numpy()
         spread = np.stack([centre - points["low"], points["high"] - centre])
-        axis.errorbar(
-            points["sample_size"], centre, yerr=spread, color=color, marker=symbols[direction]
-        )
+        place = points["sample_size"] * _dodge(points["sample_size"], direction, shown)
+        axis.errorbar(place, centre, yerr=spread, color=color, marker=symbols[direction])
         of_direction = thresholds[thresholds["direction"] == direction]
         for threshold in of_direction["threshold"].unique():
             axis.axvline(threshold, color=color, linestyle=(0, (4, 2)), linewidth=0.7, zorder=1)
@@ -97,7 +98,9 @@ def _draw_study(
         bbox_to_anchor=(1.0, 1.0),
         borderaxespad=0,
     )
-    axis.set_title(_title(rows, censored, len(shown)), loc="left")
+    axis.set_title(
+        _title(rows, censored, len(shown), len(shown) * rows["seed"].nunique()), loc="left"
+    )
 
 
 def half_recovery(thresholds: pd.DataFrame) -> NDArray[np.float64]:
@@ -107,6 +110,15 @@ def half_recovery(thresholds: pd.DataFrame) -> NDArray[np.float64]:
     return np.where(thresholds["censored"] == "above", np.inf, values)
 
 
+def _dodge(sample_sizes: pd.Series, direction: int, shown: list[int]) -> float:
+    """Factor that sets one direction's points beside the others', within half a grid step."""
+    if len(sample_sizes) < 2:
+        return 1.0
+    step = float(np.median(np.diff(np.log(np.sort(sample_sizes.to_numpy(np.float64))))))
+    place = shown.index(direction) - (len(shown) - 1) / 2
+    return math.exp(0.5 * step * place / len(shown))
+
+
 def _spread(directions: list[int]) -> list[int]:
     if len(directions) <= _SHOWN:
         return directions
@@ -114,7 +126,7 @@ def _spread(directions: list[int]) -> list[int]:
     return [directions[i] for i in picks]
 
 
-def _title(rows: pd.DataFrame, censored: int, shown: int) -> str:
+def _title(rows: pd.DataFrame, censored: int, shown: int, curves: int) -> str:
     first = rows.iloc[0]
     lines = [
         rf"{study_name(first['study'])}$q$ = {first['degree']}, $d$ = {first['dimension']}, "
@@ -123,7 +135,7 @@ def _title(rows: pd.DataFrame, censored: int, shown: int) -> str:
     if shown < first["n_directions"]:
         lines.append(f"{shown} of {first['n_directions']} directions shown")
     if censored:
-        lines.append(f"1/2 not crossed inside the grid: {plural(censored, 'curve')}")
+        lines.append(f"1/2 not crossed inside the grid: {plural(censored, 'curve')} of {curves}")
     return "\n".join(lines)
 
 

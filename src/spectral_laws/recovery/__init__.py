@@ -4,8 +4,8 @@ Five lines recover a teacher from growing samples::
 
     from spectral_laws.recovery import Teacher, recover_features
 
-    teacher = Teacher.draw(dimension=40, n_directions=6, gamma=0.4, seed=1)
-    for recovery in recover_features(teacher, [10_000, 100_000], seed=1):
+    teacher = Teacher.draw(dimension=200, degree=1, n_directions=6, gamma=0.4, seed=0)
+    for recovery in recover_features(teacher, [1_000, 16_000], seed=0):
         print(recovery.sample_size, recovery.cos2, recovery.mse["independent"])
 """
 

@@ -46,7 +46,7 @@ def index_pairs(dimension: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 
 def hermite_features(inputs: NDArray[np.floating], degree: int) -> NDArray[np.float64]:
-    """The feature matrix F, n x D in float64, of inputs n x d (science.md, Part I, Model).
+    """The feature matrix F, n x D in float64, of inputs n x d.
 
     It costs n D numbers: for many samples use :class:`FeatureMap`.
 

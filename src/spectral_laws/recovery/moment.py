@@ -17,7 +17,7 @@ from spectral_laws.recovery.samples import Samples
 class MomentMatrix:
     """C of the first ``sample_size`` samples, D x D, applied without being formed.
 
-    Source: science.md, Part I, Layer-wise spectral algorithm, step 1.
+    Source: arXiv:2605.14567, the layer-wise spectral algorithm, first layer.
 
     Raises:
         ValueError: if there are fewer than 2 samples.

@@ -1,4 +1,4 @@
-"""How much of the teacher an estimate holds (science.md, Part I, Metrics)."""
+"""How much of the teacher an estimate holds."""
 
 from typing import Literal
 

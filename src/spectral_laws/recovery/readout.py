@@ -1,4 +1,4 @@
-"""Second layer and scalar readout (science.md, Part I, algorithm, steps 2 and 3)."""
+"""Second layer and scalar readout of the layer-wise algorithm (arXiv:2605.14567)."""
 
 import math
 from dataclasses import dataclass

@@ -87,7 +87,7 @@ def recover_features(
 
     The d1 leading eigenvectors of C = (1/n) sum (y - ybar)(F F^T - I) estimate the directions;
     hhat1 = U^T F, hhat2 = <A2, He_2(hhat1)> with three second layers A2, and a polynomial readout
-    of hhat2 fitted on an independent sample (science.md, Part I, Layer-wise spectral algorithm):
+    of hhat2 fitted on an independent sample (arXiv:2605.14567):
 
     - ``same_sample``: A2 = U^T C U = diag(theta), as published;
     - ``independent``: A2 from a second sample of the same size;

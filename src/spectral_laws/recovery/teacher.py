@@ -19,7 +19,7 @@ Rows = Literal["orthonormal", "gaussian"]
 class Teacher:
     """Labels y = g(h2) with h2 = (1/sqrt 2) sum_i lambda_i (h1_i^2 - 1) and h1 = A F(x).
 
-    Source: science.md, Part I, Model.
+    Source: arXiv:2605.14567, the hierarchical model.
 
     Attributes:
         directions: A, d1 x D float64, one row A_i per direction.

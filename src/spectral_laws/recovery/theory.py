@@ -1,6 +1,6 @@
 """What theory says beside the measurements: thresholds, tail sums and the edges of the bulk.
 
-Source: science.md, Part I, Theory and Sharp prediction.
+Source: arXiv:2605.14567 for thresholds and laws; the bulk's edges are this project's own.
 """
 
 import math
