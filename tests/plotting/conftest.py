@@ -162,7 +162,7 @@ def make_spectrum():
             values = np.concatenate([values, spikes if outliers else spikes / 1e3])
             mass = np.full(size, 1 / size)
             if quadrature:
-                values = np.concatenate([np.linspace(-edge, edge, 90), spikes])
+                values = np.concatenate([np.linspace(-0.99 * edge, 0.99 * edge, 90), spikes])
                 mass = np.concatenate([np.full(90, (1 - 7 / size) / 90), np.full(7, 1 / size)])
             tables.append(
                 pd.DataFrame(

@@ -111,12 +111,12 @@ def half_recovery(thresholds: pd.DataFrame) -> NDArray[np.float64]:
 
 
 def _dodge(sample_sizes: pd.Series, direction: int, shown: list[int]) -> float:
-    """Factor that sets one direction's points beside the others', within half a grid step."""
+    """Factor that sets one direction's points beside the others', within a third of a grid step."""
     if len(sample_sizes) < 2:
         return 1.0
     step = float(np.median(np.diff(np.log(np.sort(sample_sizes.to_numpy(np.float64))))))
     place = shown.index(direction) - (len(shown) - 1) / 2
-    return math.exp(0.5 * step * place / len(shown))
+    return math.exp(0.3 * step * place / len(shown))
 
 
 def _spread(directions: list[int]) -> list[int]:

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
+from numpy.typing import NDArray
 
 from spectral_laws.artifacts import check_finite
 from spectral_laws.errors import DataError
@@ -19,15 +20,17 @@ _COLUMNS = (
 def draw_recovery_spectrum(spectrum: pd.DataFrame) -> Figure:
     """Density of the eigenvalues of C = mean of (y - ybar)(F F^T - I), logarithmic in density.
 
-    Inside the predicted bulk edges a histogram weighted by spectral mass, average over seeds;
-    outside, one point per eigenvalue, at the height one such eigenvalue has in a bin.
+    Points are the d1 eigenvalues of largest magnitude, those that the algorithm takes, at the
+    height that one eigenvalue has in a bin; the histogram holds all others, weighted by spectral
+    mass, average over seeds. Dashed lines are the edges of the bulk for Gaussian features; the
+    title says how much of the spectrum lies outside of them.
 
     Args:
         spectrum: table of ``compute_spectrum``; one study, dimension and sample size.
 
     Raises:
-        DataError: if a column is missing, there is more than one matrix per seed, or no
-            eigenvalue lies inside the edges.
+        DataError: if a column is missing, there is more than one matrix per seed, or there are no
+            eigenvalues beside the leading ones.
         NumericalError: if an eigenvalue is NaN or infinite.
     """
     require(spectrum, _COLUMNS, name="spectrum")
@@ -37,35 +40,33 @@ def draw_recovery_spectrum(spectrum: pd.DataFrame) -> Figure:
     check_finite("eigenvalues of the moment matrix", eigenvalues)
     mass = spectrum["mass"].to_numpy(dtype=np.float64) / spectrum["seed"].nunique()
     low, high = (float(spectrum[name].mean()) for name in ("edge_low", "edge_high"))
-    inside = (eigenvalues >= spectrum["edge_low"]) & (eigenvalues <= spectrum["edge_high"])
-    if not inside.any():
-        raise DataError("spectrum table: no eigenvalue inside the bulk edges")
+    outside = float(mass[(eigenvalues < low) | (eigenvalues > high)].sum())
+    leading = _leading(spectrum)
+    rest = eigenvalues[~leading]
+    if rest.size < 2 or np.ptp(rest) == 0:
+        raise DataError("spectrum table: no eigenvalues beside the leading ones")
 
     figure = Figure(figsize=(COLUMN_WIDTH, 2.5), layout="constrained")
     axis = figure.subplots()
-    count = int(np.clip(np.sqrt(inside.sum()), 8, 50))
-    bins = np.linspace(eigenvalues[inside].min(), eigenvalues[inside].max(), count + 1)
-    heights = mass / (bins[1] - bins[0])
+    bins = np.linspace(rest.min(), rest.max(), int(np.clip(np.sqrt(rest.size), 8, 50)) + 1)
     size = int(spectrum["feature_dimension"].iloc[0])
     single = 1 / (size * spectrum["seed"].nunique() * (bins[1] - bins[0]))
     axis.hist(
-        eigenvalues[inside],
+        rest,
         bins.tolist(),
-        weights=heights[inside],
+        weights=mass[~leading] / (bins[1] - bins[0]),
         color=MEASURED,
         alpha=0.6,
         edgecolor="none",
-        label="bulk",
+        label="other eigenvalues",
         histtype="stepfilled",
     )
-    outside = eigenvalues[~inside]
-    if outside.size:
-        # Only a whole spectrum can be counted: quadrature nodes come in copies and fractions.
-        whole = np.allclose(mass * spectrum["seed"].nunique() * size, 1)
-        label = "outside the edges" + (f": {outside.size}" if whole else "")
-        axis.vlines(outside, single / 3, single, color=OUTLIER, linewidth=0.7)
-        axis.plot(outside, np.full(outside.size, single), "o", color=OUTLIER, label=label)
-    axis.axvline(low, color=THEORY, linestyle=(0, (4, 2)), linewidth=0.8, label="predicted edges")
+    taken = eigenvalues[leading]
+    axis.vlines(taken, single / 3, single, color=OUTLIER, linewidth=0.7)
+    axis.plot(
+        taken, np.full(taken.size, single), "o", color=OUTLIER, label=r"the $d_1$ largest $|\ell|$"
+    )
+    axis.axvline(low, color=THEORY, linestyle=(0, (4, 2)), linewidth=0.8, label="Gaussian edges")
     axis.axvline(high, color=THEORY, linestyle=(0, (4, 2)), linewidth=0.8)
     axis.set(
         yscale="log",
@@ -78,8 +79,19 @@ def draw_recovery_spectrum(spectrum: pd.DataFrame) -> Figure:
         rf"{study_name(first['study'])}$q$ = {first['degree']}, $d$ = {first['dimension']}, "
         rf"$\gamma$ = {first['gamma']:g}, $d_1$ = {first['n_directions']}, {seed_count(spectrum)}"
         "\n"
-        rf"$n$ = {first['sample_size']:,}, $D$ = {first['feature_dimension']:,}",
+        rf"$n$ = {first['sample_size']:,}, $D$ = {first['feature_dimension']:,}; "
+        f"{100 * outside:.2g} % outside the edges",
         loc="left",
     )
     figure.legend(loc="outside lower center", ncols=3)
     return figure
+
+
+def _leading(spectrum: pd.DataFrame) -> NDArray[np.bool_]:
+    """Rows of the d1 largest |eigenvalue| of each seed: as many as hold the mass d1 / D."""
+    share = int(spectrum["n_directions"].iloc[0]) / int(spectrum["feature_dimension"].iloc[0])
+    ordered = spectrum.assign(size=spectrum["eigenvalue"].abs()).sort_values(
+        ["seed", "size"], ascending=[True, False], kind="stable"
+    )
+    before = ordered.groupby("seed")["mass"].cumsum() - ordered["mass"]
+    return np.asarray((before < share * (1 - 1e-9)).reindex(spectrum.index), dtype=np.bool_)
