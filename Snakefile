@@ -14,6 +14,8 @@ wildcard_constraints:
     model=r"[a-z][a-z0-9_]*",
     dimension=r"\d+",
     replicate=r"\d+",
+    first=r"\d+",
+    last=r"\d+",
 
 
 include: "workflow/rules/common.smk"

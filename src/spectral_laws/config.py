@@ -1,8 +1,8 @@
 """The configuration: typed, frozen, and checked as a whole before anything runs.
 
 ``config.yaml`` is complete; a file under ``config/`` holds only what differs and is merged over
-it, key by key. A ``null`` under ``recovery.studies`` or ``curvature.models`` removes an inherited
-entry.
+it, key by key. A ``null`` under ``recovery.studies``, ``recovery.perturbation`` or
+``curvature.models`` removes an inherited entry.
 """
 
 import json
@@ -29,13 +29,15 @@ Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$")]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1)]
-Readout = Literal["identity", "tanh"]
+Features = Literal["hermite", "equivalent"]
+Readout = Literal["identity", "tanh", "relu"]
 Rows = Literal["orthonormal", "gaussian"]
 Architecture = Literal["resnet18", "mlp"]
 Dataset = Literal["digits", "fashion_mnist"]
 Method = Literal["auto", "gauss_newton", "exact"]
 
 
+_REMOVABLE = (("recovery", "studies"), ("recovery", "perturbation"), ("curvature", "models"))
 DIGITS = 1797
 """Images of scikit-learn's digits."""
 MAX_SAMPLE_SIZE = 10**10
@@ -68,21 +70,43 @@ class SampleExponents(Settings):
 
 
 class TeacherFamily(Settings):
-    """The teachers of a study, whatever their dimension, and the grid of sample sizes."""
+    """The teachers of a study, whatever their dimension, and the grid of sample sizes.
 
-    degree: Literal[1, 2]
-    width_exponent: Annotated[float, Field(gt=0, le=10)]
+    ``features`` are true Hermite features, or their Gaussian equivalent N(0, I_D). The number of
+    directions is d^width_exponent, rounded down, or ``width`` at every dimension.
+    """
+
+    features: Features = "hermite"
+    degree: Annotated[int, Field(ge=1, le=6)]
+    width_exponent: Annotated[float, Field(gt=0, le=10)] | None = None
+    width: Count | None = None
     gamma: Annotated[float, Field(ge=0, le=10)]
-    rows: Rows
-    readout: Readout
+    rows: Rows = "orthonormal"
+    readout: Readout = "identity"
+    noise: NonNegative = 0.0
     sample_exponents: SampleExponents
 
+    @model_validator(mode="after")
+    def _one_width(self) -> Self:
+        if (self.width_exponent is None) == (self.width is None):
+            raise ValueError("needs either width_exponent (d1 = d^eps) or width (d1), not both")
+        return self
+
+    @model_validator(mode="after")
+    def _equivalent_has_orthonormal_rows(self) -> Self:
+        if self.features == "equivalent" and self.rows != "orthonormal":
+            raise ValueError("rows must be orthonormal where features is equivalent")
+        return self
+
     def n_directions(self, dimension: int) -> int:
-        """Number of teacher directions, d1 = floor(d^eps)."""
+        """Number of teacher directions, d1."""
+        if self.width_exponent is None:
+            assert self.width is not None
+            return self.width
         return math.floor(math.pow(dimension, self.width_exponent) + 1e-9)
 
     def feature_dimension(self, dimension: int) -> int:
-        """Number of Hermite features, D = C(d + q - 1, q)."""
+        """Number of features, D = C(d + q - 1, q)."""
         return math.comb(dimension + self.degree - 1, self.degree)
 
 
@@ -100,8 +124,8 @@ class RecoveryStudy(TeacherFamily):
             width, size = self.n_directions(dimension), self.feature_dimension(dimension)
             if width > size:
                 raise ValueError(
-                    f"width_exponent {self.width_exponent} asks for d1 = {width} directions "
-                    f"at d = {dimension}, but there are only D = {size} features"
+                    f"{width} directions are asked for at d = {dimension}, but there are only "
+                    f"D = {size} features"
                 )
             sizes = self.sample_exponents.sample_sizes(dimension)
             if sizes[0] < 2 or sizes[-1] > MAX_SAMPLE_SIZE:
@@ -116,6 +140,7 @@ class Estimator(Settings):
     """How the top eigenvectors of the moment matrix are found."""
 
     tolerance: Annotated[float, Field(gt=0, lt=1)]
+    equivalent_tolerance: Annotated[float, Field(gt=0, lt=1)]
     max_iterations: Count
     memory_mb: Count
 
@@ -129,11 +154,47 @@ class Evaluation(Settings):
     ridge: NonNegative
 
 
-class KernelRidge(Settings):
-    """Kernel ridge baseline on the same samples."""
+class NetworkBaseline(Settings):
+    """Three-layer ReLU network trained by AdamW."""
 
+    width: Count
+    epochs: Count
+    batch_size: Count
+    learning_rate: Positive
+    weight_decay: NonNegative
+
+
+class Baselines(Settings):
+    """Methods without spectral recovery, on the same samples, for some of the studies."""
+
+    studies: tuple[Name, ...] = ()
     max_sample_size: Annotated[int, Field(ge=10)]
     ridges: Annotated[tuple[Positive, ...], Field(min_length=1)]
+    random_features: Count
+    network: NetworkBaseline
+
+
+class Population(Settings):
+    """Teachers of degree 2 whose moment matrix is taken at infinitely many samples."""
+
+    dimensions: Annotated[tuple[Annotated[int, Field(ge=2)], ...], Field(min_length=1)]
+    width_exponent: Annotated[float, Field(gt=0, le=2)]
+    gamma: Annotated[float, Field(ge=0, le=10)]
+    seeds: Count
+
+
+class ErrorExponents(Settings):
+    """Exponents of the test error from the sharp theory, at finite widths.
+
+    A width d1 uses the sample sizes at which ``first`` to ``last_share`` * d1 directions are past
+    their thresholds.
+    """
+
+    gammas: Annotated[tuple[Annotated[float, Field(ge=0, le=10)], ...], Field(min_length=1)]
+    widths: Annotated[tuple[Annotated[int, Field(ge=10)], ...], Field(min_length=1)]
+    first: Count
+    last_share: Annotated[float, Field(gt=0, le=1)]
+    seeds: Count
 
 
 class SpectrumPoint(Settings):
@@ -147,23 +208,44 @@ class SpectrumPoint(Settings):
 class Recovery(Settings):
     """Everything about arXiv:2605.14567."""
 
+    batch: Count
     studies: Annotated[dict[Name, RecoveryStudy], Field(min_length=1)]
     estimator: Estimator
     evaluation: Evaluation
-    kernel: KernelRidge
+    baselines: Baselines
     spectrum: SpectrumPoint
+    perturbation: Annotated[dict[Name, RecoveryStudy], Field(min_length=1)]
+    population: Population
+    error_exponents: ErrorExponents
 
     @model_validator(mode="after")
-    def _kernel_has_sample_sizes(self) -> Self:
-        limit = self.kernel.max_sample_size
-        for name, study in self.studies.items():
+    def _baselines_have_sample_sizes(self) -> Self:
+        limit = self.baselines.max_sample_size
+        for name in self.baselines.studies:
+            study = self.studies.get(name)
+            if study is None:
+                raise ValueError(f"baselines.studies: {name!r} is none of {sorted(self.studies)}")
+            if study.features != "hermite":
+                raise ValueError(
+                    f"baselines.studies: {name!r} has no inputs, its features are drawn"
+                )
             for dimension in study.dimensions:
                 smallest = study.sample_exponents.sample_sizes(dimension)[0]
                 if smallest > limit:
                     raise ValueError(
-                        f"kernel.max_sample_size {limit} is below every sample size of study "
+                        f"baselines.max_sample_size {limit} is below every sample size of study "
                         f"{name!r} at d = {dimension} (the smallest is {smallest})"
                     )
+        return self
+
+    @model_validator(mode="after")
+    def _perturbed_matrices_are_known(self) -> Self:
+        for name, study in self.perturbation.items():
+            if study.features != "hermite" or study.degree > 2 or study.readout != "identity":
+                raise ValueError(
+                    f"perturbation.{name}: the population matrix is known for hermite features of "
+                    "degree 1 or 2 with readout identity"
+                )
         return self
 
     @model_validator(mode="after")
@@ -172,6 +254,8 @@ class Recovery(Settings):
             raise ValueError(
                 f"spectrum.study {self.spectrum.study!r} is none of {sorted(self.studies)}"
             )
+        if self.studies[self.spectrum.study].features != "hermite":
+            raise ValueError(f"spectrum.study {self.spectrum.study!r} must have hermite features")
         return self
 
 
@@ -304,7 +388,7 @@ def parse_config(raw: Mapping[str, Any], *, source: str) -> Config:
         ConfigError: naming ``source`` and, per mistake, the key, the value and what is allowed.
     """
     cleaned = dict(raw)
-    for section, mapping in (("recovery", "studies"), ("curvature", "models")):
+    for section, mapping in _REMOVABLE:
         inner = cleaned.get(section)
         if isinstance(inner, Mapping) and isinstance(inner.get(mapping), Mapping):
             kept = {name: value for name, value in inner[mapping].items() if value is not None}

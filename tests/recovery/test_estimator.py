@@ -25,15 +25,15 @@ def dense_moment(samples, n):
 
 
 def make(degree, dtype=torch.float64, readout="identity"):
-    dimension = {1: 30, 2: 9}[degree]
+    dimension = {1: 30, 2: 9, 3: 6}[degree]
     teacher = Teacher.draw(
         dimension=dimension, degree=degree, n_directions=4, gamma=0.4, readout=readout, seed=1
     )
     return Samples(teacher, "train", seed=1, dtype=dtype)
 
 
-@pytest.mark.parametrize("degree", [1, 2])
-@pytest.mark.parametrize("readout", ["identity", "tanh"])
+@pytest.mark.parametrize("degree", [1, 2, 3])
+@pytest.mark.parametrize("readout", ["identity", "tanh", "relu"])
 def test_matrix_free_equals_definition(degree, readout):
     samples, n = make(degree, readout=readout), 4500
     expected = dense_moment(samples, n)
@@ -48,7 +48,7 @@ def test_matrix_free_equals_definition(degree, readout):
     )
 
 
-@pytest.mark.parametrize("degree", [1, 2])
+@pytest.mark.parametrize("degree", [1, 2, 3])
 @pytest.mark.parametrize("n", [25, 400, 20_000])
 def test_eigenpairs_equal_dense_ones(degree, n):
     samples = make(degree)
@@ -83,7 +83,55 @@ def test_float32_agrees_with_float64(degree):
     np.testing.assert_allclose(cosines, 1.0, atol=1e-5)
 
 
-@pytest.mark.parametrize("degree", [1, 2])
+@pytest.mark.parametrize("degree", [1, 2, 3])
+def test_localisation_is_the_largest_share_of_a_sample(degree):
+    samples, n = make(degree), 4500
+    moment = MomentMatrix(samples, n)
+    vectors = np.random.default_rng(0).standard_normal((5, moment.size))
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    labels = samples.labels(n)
+    latents = hermite_features(samples.inputs(n), degree) @ vectors.T
+    terms = np.abs(labels - labels.mean())[:, None] * latents**2
+    np.testing.assert_allclose(moment.localisation(vectors), terms.max(0) / terms.sum(0), rtol=1e-9)
+
+
+def test_localisation_tells_one_heavy_label_from_a_direction_of_many_samples():
+    """Gaussian features (degree 1), one label as large as all others together."""
+    n, shares = 4000, {}
+    for heavy in (False, True):
+        samples = make(1)
+        labels = samples.labels(n)
+        if heavy:
+            samples._labels[0][17] = np.abs(labels).sum()
+        moment = MomentMatrix(samples, n)
+        values, columns = np.linalg.eigh(moment.dense())
+        top = columns[:, np.argsort(-np.abs(values))[:4]].T
+        shares[heavy] = moment.localisation(top)
+        if heavy:
+            spike = samples.inputs(n)[17]
+            assert (top[0] @ spike) ** 2 / (spike @ spike) > 0.9
+    # Of n comparable terms the largest is a few log n / n of the whole.
+    assert shares[False].max() < 0.05
+    assert shares[True][0] > 0.5
+    assert shares[True][1:].max() < 0.1
+
+
+def test_localisation_falls_with_the_sample_size():
+    samples, shares = make(2), []
+    direction = samples.teacher.directions[:1]
+    for n in (500, 5000, 50_000):
+        shares.append(float(MomentMatrix(samples, n).localisation(direction)[0]))
+    assert shares[2] < shares[1] / 2 < shares[0] / 4
+
+
+def test_localisation_of_a_zero_matrix_is_zero():
+    samples = make(1)
+    samples.labels(10)
+    samples._labels[0][:] = 3.0
+    assert MomentMatrix(samples, 10).localisation(np.eye(30)[:2]).tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("degree", [1, 2, 3])
 def test_same_sample_second_layer_is_diagonal_with_the_ritz_values(degree):
     samples, n = make(degree), 3000
     moment = MomentMatrix(samples, n)

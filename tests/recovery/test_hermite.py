@@ -12,6 +12,7 @@ from numpy.polynomial.hermite_e import hermegauss, hermeval
 
 from spectral_laws.recovery.hermite import (
     FeatureMap,
+    feature_coordinates,
     feature_dimension,
     hermite_features,
     index_pairs,
@@ -27,7 +28,7 @@ def quadrature(dimension, order=5):
     return grid, mass
 
 
-@pytest.mark.parametrize("degree", [1, 2])
+@pytest.mark.parametrize("degree", [1, 2, 3, 4])
 @pytest.mark.parametrize("dimension", [1, 2, 3, 4])
 def test_features_are_orthonormal_by_exact_moments(dimension, degree):
     grid, mass = quadrature(dimension)
@@ -37,24 +38,43 @@ def test_features_are_orthonormal_by_exact_moments(dimension, degree):
     np.testing.assert_allclose(mass @ features, 0, atol=1e-12)
 
 
-def test_features_are_orthonormal_by_sampling():
+@pytest.mark.parametrize(("degree", "dimension"), [(1, 20), (2, 6), (3, 4)])
+def test_features_are_orthonormal_by_sampling(degree, dimension):
     n = 40_000
-    features = hermite_features(np.random.default_rng(1).standard_normal((n, 6)), 2)
+    x = np.random.default_rng(1).standard_normal((n, dimension))
+    features = hermite_features(x, degree)
     gram = features.T @ features / n
-    # The largest variance of an entry is E[F^4] - 1 = 14 for a square; 5.5 standard errors.
-    assert np.abs(gram - np.eye(21)).max() < 5.5 * math.sqrt(14 / n)
+    # The largest variance of an entry is that of He_q^2 / q!, from its exact moments.
+    grid, mass = quadrature(1, order=2 * degree + 1)
+    variance = float(mass @ hermite_features(grid, degree)[:, 0] ** 4) - 1.0
+    np.testing.assert_allclose(variance, {1: 2, 2: 14, 3: 92}[degree])
+    assert np.abs(gram - np.eye(len(gram))).max() < 5.5 * math.sqrt(variance / n)
 
 
 @pytest.mark.parametrize("dimension", [1, 2, 5, 6])
-def test_degree_two_features_are_the_multi_index_polynomials(dimension):
-    x = np.random.default_rng(2).standard_normal((7, dimension))
+def test_degree_two_features_are_all_pairs(dimension):
     first, second = index_pairs(dimension)
     pairs = {tuple(sorted(pair)) for pair in zip(first.tolist(), second.tolist(), strict=True)}
     assert pairs == set(itertools.combinations_with_replacement(range(dimension), 2))
     assert len(first) == feature_dimension(dimension, 2)
-    features = hermite_features(x, 2)
-    for column, (i, j) in enumerate(zip(first, second, strict=True)):
-        powers = np.bincount([i, j], minlength=dimension)
+    np.testing.assert_array_equal(feature_coordinates(dimension, 2), np.c_[first, second])
+
+
+@pytest.mark.parametrize("degree", [1, 3, 4])
+def test_other_degrees_are_in_lexicographic_order(degree):
+    coordinates = feature_coordinates(5, degree).tolist()
+    assert coordinates == sorted(coordinates)
+    assert all(row == sorted(row) for row in coordinates)
+    assert len({tuple(row) for row in coordinates}) == feature_dimension(5, degree)
+
+
+@pytest.mark.parametrize("degree", [1, 2, 3, 4])
+@pytest.mark.parametrize("dimension", [1, 2, 5, 6])
+def test_features_are_the_multi_index_polynomials(degree, dimension):
+    x = np.random.default_rng(2).standard_normal((7, dimension))
+    features = hermite_features(x, degree)
+    for column, row in enumerate(feature_coordinates(dimension, degree)):
+        powers = np.bincount(row, minlength=dimension)
         expected = np.ones(len(x))
         for coordinate, power in enumerate(powers):
             value = hermeval(x[:, coordinate], [0] * power + [1])
@@ -62,29 +82,45 @@ def test_degree_two_features_are_the_multi_index_polynomials(dimension):
         np.testing.assert_allclose(features[:, column], expected, atol=1e-12)
 
 
-@pytest.mark.parametrize("degree", [1, 2])
-@given(dimension=st.integers(1, 9), columns=st.integers(1, 12), seed=st.integers(0, 99))
+@pytest.mark.parametrize("degree", [1, 2, 3, 4])
+@given(dimension=st.integers(1, 7), columns=st.integers(1, 12), seed=st.integers(0, 99))
 def test_feature_map_equals_the_matrix(degree, dimension, columns, seed):
     random = np.random.default_rng(seed)
     x = random.standard_normal((columns, dimension))
     fmap = FeatureMap(dimension, degree, dtype=torch.float64)
     features = hermite_features(x, degree)
     block = torch.from_numpy(x.T.copy())
-    np.testing.assert_allclose(fmap.features(block).numpy(), features.T, atol=1e-12)
+    np.testing.assert_allclose(fmap.features(block).numpy(), features.T, atol=1e-11)
 
     vectors = torch.from_numpy(random.standard_normal((3, fmap.size)))
-    folded, shift = fmap.fold(vectors)
-    projected = (folded @ fmap.raw(block) - shift[:, None]).numpy()
+    projected = (fmap.fold(vectors) @ fmap.raw(block)).numpy()
     np.testing.assert_allclose(projected, vectors.numpy() @ features.T, atol=1e-11)
 
     weights = torch.from_numpy(random.standard_normal((3, columns)))
-    back = fmap.unfold(weights @ fmap.raw(block).T, weights.sum(1)).numpy()
+    back = fmap.unfold(weights @ fmap.raw(block).T).numpy()
     np.testing.assert_allclose(back, weights.numpy() @ features, atol=1e-11)
 
 
+@pytest.mark.parametrize(("degree", "expected"), [(1, 20), (2, 210), (3, 1540), (4, 8855)])
+def test_number_of_features(degree, expected):
+    assert feature_dimension(20, degree) == expected
+
+
+def test_default_chunk_grows_with_the_threads_and_keeps_the_cache():
+    before = torch.get_num_threads()
+    try:
+        chunks = []
+        for threads in (1, 2):
+            torch.set_num_threads(threads)
+            chunks.append(FeatureMap(60, 2).chunk)
+    finally:
+        torch.set_num_threads(before)
+    assert chunks == [128, 256]
+
+
 def test_bad_arguments():
-    with pytest.raises(ValueError, match="degree must be one of"):
-        feature_dimension(4, 3)
+    with pytest.raises(ValueError, match="degree must be at least 1"):
+        feature_dimension(4, 0)
     with pytest.raises(ValueError, match="dimension must be at least 1"):
         feature_dimension(0, 2)
     with pytest.raises(ValueError, match="n x d"):

@@ -1,8 +1,11 @@
 """Samples are the same numbers on every pass, for every sample size and every way to compute."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
+from scipy.stats import kstest
 
 from spectral_laws.recovery.moment import MomentMatrix
 from spectral_laws.recovery.samples import GENERATION_BLOCK, Samples
@@ -11,9 +14,11 @@ from spectral_laws.recovery.teacher import Teacher
 N = 2 * GENERATION_BLOCK + 1000  # three blocks, the last one cut
 
 
-@pytest.fixture(scope="module", params=[1, 2])
+@pytest.fixture(scope="module", params=[1, 2, 3])
 def teacher(request):
-    return Teacher.draw(dimension=7, degree=request.param, n_directions=3, gamma=0.4, seed=1)
+    return Teacher.draw(
+        dimension=7, degree=request.param, n_directions=3, gamma=0.4, noise=0.5, seed=1
+    )
 
 
 def test_smaller_sample_is_a_prefix(teacher):
@@ -38,10 +43,26 @@ def test_inputs_are_standard_normal(teacher):
 
 
 def test_labels_are_the_teachers(teacher):
-    samples = Samples(teacher, "train", 0, seed=1, dtype=torch.float64)
+    samples = Samples(teacher, "train", 0, seed=1, dtype=torch.float64, noiseless=True)
     np.testing.assert_allclose(samples.labels(N), teacher.labels(samples.inputs(N)), atol=1e-11)
-    single = Samples(teacher, "train", 0, seed=1)
-    np.testing.assert_allclose(single.labels(N), samples.labels(N), atol=1e-4)
+    single = Samples(teacher, "train", 0, seed=1, noiseless=True)
+    np.testing.assert_allclose(single.labels(N), samples.labels(N), atol=2e-4)
+
+
+def test_noise_is_normal_and_independent_of_everything_else(teacher):
+    noisy = Samples(teacher, "train", 0, seed=1, dtype=torch.float64)
+    clean = Samples(teacher, "train", 0, seed=1, dtype=torch.float64, noiseless=True)
+    np.testing.assert_array_equal(noisy.inputs(N), clean.inputs(N))
+    noise = (noisy.labels(N) - clean.labels(N)) / teacher.noise
+    assert kstest(noise, "norm").pvalue > 1e-4
+    others = np.c_[noisy.inputs(N), clean.labels(N)]
+    assert np.abs(noise @ (others / others.std(0)) / N).max() < 5 / np.sqrt(N)
+    assert not np.allclose(noise[:100], noise[GENERATION_BLOCK : GENERATION_BLOCK + 100])
+    # Another stream has another noise; a teacher with twice the noise has the same one, doubled.
+    other = Samples(teacher, "second", 0, seed=1).labels(100)
+    assert np.abs(other - Samples(teacher, "second", 0, seed=1, noiseless=True).labels(100)).max()
+    louder = Samples(replace(teacher, noise=1.0), "train", 0, seed=1, dtype=torch.float64)
+    np.testing.assert_allclose(louder.labels(N) - clean.labels(N), noise, atol=1e-12)
 
 
 def test_projection_is_features_times_vectors(teacher):
@@ -60,11 +81,13 @@ def test_memory_budget_changes_nothing(teacher, memory_mb):
             MomentMatrix(samples, N).apply(vectors).numpy(),
             MomentMatrix(reference, N).apply(vectors).numpy(),
         )
+        np.testing.assert_array_equal(samples.labels(N), reference.labels(N))
+        np.testing.assert_array_equal(samples.inputs(N), reference.inputs(N))
     kept = {0.0: 0, 0.15: 1, 100.0: 3}[memory_mb]
     assert len(samples._inputs) == kept
 
 
-@pytest.mark.parametrize("chunk", [1, 100, 1024, 10**6])
+@pytest.mark.parametrize("chunk", [7, 100, 1024, 10**6])
 def test_chunk_changes_nothing_but_rounding(teacher, chunk):
     n = 5000
     samples = Samples(teacher, "train", 0, seed=1, dtype=torch.float64, chunk=chunk)
@@ -73,14 +96,16 @@ def test_chunk_changes_nothing_but_rounding(teacher, chunk):
     np.testing.assert_allclose(
         MomentMatrix(samples, n).apply(vectors).numpy(),
         MomentMatrix(reference, n).apply(vectors).numpy(),
-        atol=1e-12,
+        atol=1e-11,
     )
+    np.testing.assert_array_equal(samples.inputs(n), reference.inputs(n))
+    np.testing.assert_allclose(samples.labels(n), reference.labels(n), atol=1e-11)
 
 
 def test_threads_change_nothing_but_rounding(teacher):
     before = torch.get_num_threads()
     vectors = None
-    results = []
+    results, labels, inputs = [], [], []
     try:
         for threads in (1, 2):
             torch.set_num_threads(threads)
@@ -89,14 +114,18 @@ def test_threads_change_nothing_but_rounding(teacher):
                 shape = (4, samples.map.size)
                 vectors = torch.from_numpy(np.random.default_rng(0).standard_normal(shape))
             results.append(MomentMatrix(samples, N).apply(vectors).numpy())
+            labels.append(samples.labels(N))
+            inputs.append(samples.inputs(N))
     finally:
         torch.set_num_threads(before)
-    np.testing.assert_allclose(results[0], results[1], atol=1e-5)
+    scale = np.abs(results[0]).max()
+    np.testing.assert_allclose(results[0], results[1], atol=1e-5 * scale)
+    np.testing.assert_allclose(labels[0], labels[1], atol=1e-4)
+    np.testing.assert_array_equal(inputs[0], inputs[1])
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 def test_cuda_equals_cpu(teacher):
-    vectors = torch.from_numpy(np.random.default_rng(0).standard_normal((4, 7)))
     results = []
     for device in ("cpu", "cuda"):
         samples = Samples(teacher, "train", 0, seed=1, device=device, dtype=torch.float64)

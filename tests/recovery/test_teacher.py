@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spectral_laws.errors import NumericalError
-from spectral_laws.recovery.hermite import hermite_features
+from spectral_laws.recovery.hermite import hermite_features, index_pairs
 from spectral_laws.recovery.teacher import Teacher, power_law_weights
 
 from .test_hermite import quadrature
@@ -29,7 +29,7 @@ def test_drawn_weights_have_random_signs():
     assert 60 < np.count_nonzero(teacher.weights > 0) < 140
 
 
-@pytest.mark.parametrize("degree", [1, 2])
+@pytest.mark.parametrize("degree", [1, 2, 3])
 def test_orthonormal_rows(degree):
     teacher = Teacher.draw(dimension=12, degree=degree, n_directions=5, gamma=0.4, seed=1)
     np.testing.assert_allclose(teacher.directions @ teacher.directions.T, np.eye(5), atol=1e-12)
@@ -73,6 +73,36 @@ def test_quadratic_label_moments_by_quadrature_and_by_sampling():
     assert abs(np.mean(labels**2) - exact[1]) < 5 * math.sqrt((exact[2] - exact[1] ** 2) / n)
 
 
+@pytest.mark.parametrize("degree", [1, 2])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_label_variance_in_closed_form(degree, seed):
+    """One for degree 1; the fourth cumulants of quadratic forms besides for degree 2."""
+    teacher = Teacher.draw(dimension=4, degree=degree, n_directions=3, gamma=0.7, seed=seed)
+    expected = 1.0
+    if degree == 2:
+        first, second = index_pairs(4)
+        matrices = []
+        for row in teacher.directions:
+            matrix = np.zeros((4, 4))
+            matrix[first, second] = matrix[second, first] = row / np.where(
+                first == second, 1.0, math.sqrt(2.0)
+            )
+            matrices.append(matrix)
+        for weight, a in zip(teacher.weights, matrices, strict=True):
+            for other, b in zip(teacher.weights, matrices, strict=True):
+                cumulant = 8 * np.trace(a @ a @ b @ b) + 4 * np.trace(a @ b @ a @ b)
+                expected += weight * other * cumulant / 2
+        assert abs(expected - 1.0) > 0.1
+    grid, mass = quadrature(4, order=9)
+    assert math.isclose(mass @ teacher.labels(grid) ** 2, expected, rel_tol=1e-11)
+
+
+def test_cubic_labels_are_centred():
+    teacher = Teacher.draw(dimension=3, degree=3, n_directions=4, gamma=0.4, seed=4)
+    grid, mass = quadrature(3, order=7)
+    assert abs(mass @ teacher.labels(grid)) < 1e-12
+
+
 def test_readouts_share_everything_else():
     identity = Teacher.draw(dimension=8, n_directions=3, gamma=0.4, seed=7, replicate=2)
     tanh = Teacher.draw(dimension=8, n_directions=3, gamma=0.4, seed=7, replicate=2, readout="tanh")
@@ -80,6 +110,21 @@ def test_readouts_share_everything_else():
     np.testing.assert_array_equal(identity.weights, tanh.weights)
     x = np.random.default_rng(0).standard_normal((50, 8))
     np.testing.assert_allclose(tanh.labels(x), np.tanh(identity.labels(x)), atol=1e-14)
+    relu = Teacher.draw(dimension=8, n_directions=3, gamma=0.4, seed=7, replicate=2, readout="relu")
+    np.testing.assert_array_equal(identity.directions, relu.directions)
+    h2 = identity.labels(x)
+    assert (h2 > 0).any()
+    assert (h2 < 0).any()
+    np.testing.assert_array_equal(relu.labels(x), np.where(h2 > 0, h2, 0.0))
+
+
+def test_noise_changes_neither_the_teacher_nor_its_own_labels():
+    plain = Teacher.draw(dimension=8, n_directions=3, gamma=0.4, seed=7)
+    noisy = Teacher.draw(dimension=8, n_directions=3, gamma=0.4, seed=7, noise=0.5)
+    assert (plain.noise, noisy.noise) == (0.0, 0.5)
+    np.testing.assert_array_equal(plain.directions, noisy.directions)
+    x = np.random.default_rng(0).standard_normal((50, 8))
+    np.testing.assert_array_equal(plain.labels(x), noisy.labels(x))
 
 
 def test_replicates_and_seeds_differ():
@@ -98,9 +143,11 @@ def test_replicates_and_seeds_differ():
         ({"n_directions": 22}, "n_directions must be in 1..D = 21"),
         ({"gamma": -0.1}, "gamma must be non-negative"),
         ({"gamma": math.nan}, "gamma must be non-negative"),
-        ({"degree": 3}, "degree must be one of"),
+        ({"degree": 0}, "degree must be at least 1"),
+        ({"noise": -0.1}, "noise must be non-negative"),
+        ({"noise": math.inf}, "noise must be non-negative"),
         ({"rows": "sparse"}, "rows must be"),
-        ({"readout": "relu"}, "readout must be"),
+        ({"readout": "softsign"}, "readout must be one of"),
     ],
 )
 def test_bad_arguments(change, message):

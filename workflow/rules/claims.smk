@@ -5,7 +5,9 @@ rule evaluate_claims:
         metrics=f"{RESULTS}/recovery/metrics.parquet",
         directions=f"{RESULTS}/recovery/directions.parquet",
         thresholds=f"{RESULTS}/recovery/thresholds.parquet",
-        kernel=f"{RESULTS}/recovery/kernel.parquet",
+        baselines=f"{RESULTS}/recovery/baselines.parquet",
+        perturbation=f"{RESULTS}/recovery/perturbation.parquet",
+        error_exponents=f"{RESULTS}/recovery/error_exponents.parquet",
         exponents=f"{RESULTS}/curvature/exponents.parquet",
     output:
         csv=f"{RESULTS}/claims.csv",
@@ -21,7 +23,8 @@ rule evaluate_claims:
     shell:
         "{PYTHON} {SCRIPTS}/evaluate_claims.py --metrics {input.metrics}"
         " --directions {input.directions} --thresholds {input.thresholds}"
-        " --kernel {input.kernel} --exponents {input.exponents}"
+        " --baselines {input.baselines} --perturbation {input.perturbation}"
+        " --error-exponents {input.error_exponents} --exponents {input.exponents}"
         " --intervals {params.intervals:q} --seed {params.seed}"
         " --csv {output.csv} --markdown {output.markdown} > {log} 2>&1"
 

@@ -20,7 +20,9 @@ def main(
     metrics: Annotated[Path | None, typer.Option(help="Recovery: test errors.")] = None,
     directions: Annotated[Path | None, typer.Option(help="Recovery: overlaps.")] = None,
     thresholds: Annotated[Path | None, typer.Option(help="Recovery: half-recovery sizes.")] = None,
-    kernel: Annotated[Path | None, typer.Option(help="Recovery: kernel baseline.")] = None,
+    baselines: Annotated[Path | None, typer.Option(help="Recovery: other methods.")] = None,
+    perturbation: Annotated[Path | None, typer.Option(help="Recovery: perturbations.")] = None,
+    error_exponents: Annotated[Path | None, typer.Option(help="Recovery: sharp theory.")] = None,
     exponents: Annotated[Path | None, typer.Option(help="Curvature: exponents.")] = None,
 ) -> None:
     """Write the claims table; claims whose tables are not given are reported as not run."""
@@ -28,7 +30,9 @@ def main(
         metrics=metrics,
         directions=directions,
         thresholds=thresholds,
-        kernel=kernel,
+        baselines=baselines,
+        perturbation=perturbation,
+        error_exponents=error_exponents,
         exponents=exponents,
     )
     table = evaluate_claims(tables, **intervals.model_dump(), seed=seed)

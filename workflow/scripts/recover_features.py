@@ -1,4 +1,4 @@
-"""Recover one teacher from growing samples."""
+"""Recover some teachers from growing samples."""
 
 from pathlib import Path
 from typing import Annotated
@@ -8,7 +8,7 @@ import typer
 from spectral_laws.artifacts import Provenance, write_table
 from spectral_laws.cli import run, settings_option
 from spectral_laws.config import Estimator, Evaluation, TeacherFamily
-from spectral_laws.recovery.tables import tabulate_recovery
+from spectral_laws.recovery.tables import NULLABLE_THRESHOLDS, tabulate_recovery
 
 
 def main(
@@ -20,19 +20,29 @@ def main(
     metrics: Annotated[Path, typer.Option(help="Table to write: errors and overlaps.")],
     directions: Annotated[Path, typer.Option(help="Table to write: each direction's overlap.")],
     thresholds: Annotated[Path, typer.Option(help="Table to write: half-recovery sizes.")],
-    replicate: Annotated[int, typer.Option(help="Which teacher, from 0.", min=0)] = 0,
+    first: Annotated[int, typer.Option(help="First teacher, from 0.", min=0)] = 0,
+    last: Annotated[int, typer.Option(help="Last teacher.", min=0)] = 0,
     seed: Annotated[int, typer.Option(help="Root of the random streams.", min=0)] = 0,
     device: Annotated[str, typer.Option(help="Torch device, cpu or cuda.")] = "cpu",
 ) -> None:
-    """Recover one teacher at every sample size of its study, and measure the estimates."""
+    """Recover each teacher at every sample size of its study, and measure the estimates."""
     settings = {"study": study, "estimator": estimator, "evaluation": evaluation}
-    place = {"dimension": dimension, "replicate": replicate, "seed": seed}
+    place = {"study_name": study_name, "dimension": dimension, "first": first, "last": last}
     parameters = {name: value.model_dump(mode="json") for name, value in settings.items()}
-    provenance = Provenance({"study_name": study_name} | place | parameters, seed, device)
-    tables = tabulate_recovery(study_name, study, estimator, evaluation, **place, device=device)
+    provenance = Provenance(place | parameters, seed, device)
+    tables = tabulate_recovery(
+        study_name,
+        study,
+        estimator,
+        evaluation,
+        dimension=dimension,
+        replicates=range(first, last + 1),
+        seed=seed,
+        device=device,
+    )
     write_table(tables.metrics, metrics, provenance)
     write_table(tables.directions, directions, provenance)
-    write_table(tables.thresholds, thresholds, provenance, nullable=("half_recovery",))
+    write_table(tables.thresholds, thresholds, provenance, nullable=NULLABLE_THRESHOLDS)
 
 
 if __name__ == "__main__":

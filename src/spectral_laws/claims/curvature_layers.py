@@ -6,7 +6,8 @@ Layers of one training depend on each other, so whole trainings are resampled, w
 import numpy as np
 import pandas as pd
 
-from spectral_laws.claims.resampling import TRAINING, Resampling, count_groups
+from spectral_laws.claims.resampling import TRAINING, Resampling
+from spectral_laws.claims.selections import count_groups
 from spectral_laws.claims.tables import ClaimTables
 from spectral_laws.claims.verdicts import Measurement
 from spectral_laws.errors import NoFitError

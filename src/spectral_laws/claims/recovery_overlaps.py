@@ -1,4 +1,4 @@
-"""Measurements of the claims on overlaps along the sample sizes: A2, A4, A8."""
+"""Measurements of the claims on overlaps along the sample sizes: A2, A4, A8, A12."""
 
 import math
 
@@ -9,23 +9,35 @@ from spectral_laws.claims.resampling import (
     TEACHER,
     Index,
     Resampling,
-    count_groups,
-    identity_readout,
+    common_slope,
+    log_of,
     slope,
+)
+from spectral_laws.claims.selections import (
+    CURVE,
+    Features,
+    count_groups,
+    dimensions_text,
+    fixed_width_study,
+    identity_readout,
+    with_features,
 )
 from spectral_laws.claims.tables import ClaimTables
 from spectral_laws.claims.verdicts import Measurement
 from spectral_laws.errors import NoFitError
 from spectral_laws.fitting.crossings import first_crossing
 
-_CURVE = ["study", *TEACHER, "direction"]
 FAR = 4.0
 """Well above (below) the half-recovery sample size: this many times it (a quarter of it)."""
 HIDDEN, RECOVERED = 0.1, 0.9
 """cos^2 of a direction that counts as hidden or as recovered."""
+LARGE = 20100
+"""Feature dimension from which on the sharp formula, a limit of large D, is judged: d = 200."""
 
 
-def measure_transition(tables: ClaimTables, resampling: Resampling) -> Measurement:
+def measure_transition(
+    tables: ClaimTables, resampling: Resampling, *, features: Features = "equivalent"
+) -> Measurement:
     """A2: the smaller of the shares hidden at n <= n*/4 and recovered at n >= 4 n*.
 
     Where n* lies above the grid, all that is known is that it is above the largest sample size,
@@ -34,7 +46,7 @@ def measure_transition(tables: ClaimTables, resampling: Resampling) -> Measureme
     Raises:
         NoFitError: if no degree-2 entry lies well below, or none well above.
     """
-    rows = _with_half_recovery(tables)
+    rows = _with_half_recovery(tables, features)
     rows = rows[rows["degree"] == 2]
     below = rows["sample_size"] <= rows["at_least"] / FAR
     above = rows["sample_size"] >= rows["at_most"] * FAR
@@ -69,7 +81,9 @@ def measure_transition(tables: ClaimTables, resampling: Resampling) -> Measureme
     )
 
 
-def measure_angle_decay(tables: ClaimTables, resampling: Resampling) -> Measurement:
+def measure_angle_decay(
+    tables: ClaimTables, resampling: Resampling, *, features: Features = "equivalent"
+) -> Measurement:
     """A4: slope of log(1 - cos theta_k) on log n where n >= 4 n*_k.
 
     Every direction of every teacher has its own intercept; cos theta = sqrt(cos^2).
@@ -77,67 +91,104 @@ def measure_angle_decay(tables: ClaimTables, resampling: Resampling) -> Measurem
     Raises:
         NoFitError: if no direction has two sample sizes that far.
     """
-    rows = _with_half_recovery(tables)
+    rows = _with_half_recovery(tables, features)
     rows = rows[rows["censored"].eq("no") & (rows["sample_size"] >= FAR * rows["at_most"])]
-    gap = 1 - np.sqrt(rows["cos2"].to_numpy(np.float64))
-    positive = gap > 0
-    rows = rows[positive].assign(
-        x=np.log(rows["sample_size"].to_numpy(np.float64)[positive]), y=np.log(gap[positive])
-    )
-    curves = rows.groupby(_CURVE)
-    rows = rows[curves["x"].transform("size") >= 2].reset_index(drop=True)
+    rows = rows.assign(gap=1 - np.sqrt(rows["cos2"].to_numpy(np.float64)))
+    positive = rows["gap"] > 0
+    rows = rows[positive]
+    rows = rows[rows.groupby(CURVE)["gap"].transform("size") >= 2].reset_index(drop=True)
     if rows.empty:
         raise NoFitError("no direction has two sample sizes beyond 4 times its half-recovery")
-    curves = rows.groupby(_CURVE)
-    x, y = (
-        (rows[name] - curves[name].transform("mean")).to_numpy(np.float64) for name in ("x", "y")
-    )
     return resampling.measure(
         rows,
-        lambda index: float(x[index] @ y[index] / (x[index] @ x[index])),
+        common_slope(log_of(rows, "sample_size"), log_of(rows, "gap"), rows, CURVE),
         cluster=TEACHER,
         n=len(rows),
         reason=(
-            f"{len(rows)} overlaps of {count_groups(rows, _CURVE)} directions, "
+            f"{len(rows)} overlaps of {count_groups(rows, CURVE)} directions, "
             f"{count_groups(rows, TEACHER)} teachers; {int((~positive).sum())} overlaps of exactly "
             "1 left out"
         ),
     )
 
 
-def measure_smoothing(tables: ClaimTables, resampling: Resampling) -> Measurement:
-    """A8: slope on log d of the width of direction 1's transition, one intercept per study.
+def measure_smoothing(
+    tables: ClaimTables, resampling: Resampling, *, features: Features = "equivalent"
+) -> Measurement:
+    """A8: slope on log d of the width of direction 1's transition.
 
-    The width is log n where cos^2 first reaches 0.9 minus log n where it first reaches 0.1. A
-    dimension counts if every seed has both inside the grid, a study if three dimensions count.
+    The width is log n where cos^2 first reaches 0.9 minus log n where it first reaches 0.1, in a
+    study with as many directions at every dimension: of degree 1, whose features are Gaussian, or
+    of true features of higher degree. A dimension counts if every seed has both inside the grid.
 
     Raises:
-        NoFitError: if no study counts.
+        NoFitError: if fewer than three dimensions count.
     """
     table = identity_readout(tables.require("directions"))
-    rows = _widths(table[table["direction"] == 1])
-    whole = rows["width"].notna().groupby([rows["study"], rows["dimension"]]).transform("all")
-    dropped = count_groups(rows[~whole], ["study", "dimension"])
-    rows = rows[whole]
-    enough = rows.groupby("study")["dimension"].transform("nunique") >= 3
-    rows = rows[enough].reset_index(drop=True)
-    if rows.empty:
+    gaussian = features == "equivalent"
+    table = table[table["degree"] == 1] if gaussian else with_features(table, features)
+    study = fixed_width_study(table)
+    rows = _widths(study[study["direction"] == 1])
+    whole = rows["width"].notna().groupby(rows["dimension"]).transform("all")
+    dropped = sorted(int(d) for d in rows.loc[~whole, "dimension"].unique())
+    rows = rows[whole].reset_index(drop=True)
+    name = study["study"].iloc[0]
+    if rows["dimension"].nunique() < 3:
         raise NoFitError(
-            "no study has three dimensions at which cos^2 of direction 1 rises through 0.1 and "
-            f"0.9 inside the grid ({dropped} dimension(s) left out)"
+            f"study {name} has no three dimensions at which cos^2 of direction 1 rises through "
+            f"{HIDDEN} and {RECOVERED} inside the grid (not at d = {dropped})"
         )
-    log_d = np.log(rows["dimension"].to_numpy(np.float64))
-    x = log_d - pd.Series(log_d).groupby(rows["study"]).transform("mean").to_numpy()
-    width = rows["width"].to_numpy(np.float64)
+    log_d, width = log_of(rows, "dimension"), rows["width"].to_numpy(np.float64)
+    means = rows.groupby("dimension")["width"].mean()
+    listing = ", ".join(f"{width:.3g} at d = {d}" for d, width in means.items())
     return resampling.measure(
         rows,
-        lambda index: slope(x[index], width[index]),
+        lambda index: slope(log_d[index], width[index]),
         cluster=TEACHER,
         strata=["degree", "dimension"],
         n=len(rows),
         reason=(
-            f"{len(rows)} transitions, studies {', '.join(sorted(rows['study'].unique()))}; "
-            f"{dropped} dimension(s) outside the grid left out"
+            f"{len(rows)} transitions, study {name}, mean width in log n {listing}; "
+            f"d = {dropped} left out, where a transition is not inside the grid"
+        ),
+    )
+
+
+def measure_sharp_error(
+    tables: ClaimTables, resampling: Resampling, *, features: Features = "equivalent"
+) -> Measurement:
+    """A12: largest |predicted - measured| cos^2 over recovered directions (measured >= 1/2).
+
+    The prediction is a limit, so it is judged at D >= 20100 (d = 200 at degree 2), or else at the
+    largest D there is; the reason says which and states the errors at the other dimensions.
+
+    Raises:
+        NoFitError: if no direction is recovered, or there are too few teachers.
+    """
+    table = with_features(identity_readout(tables.require("directions")), features)
+    table = table[table["cos2"] >= 0.5]
+    if table.empty:
+        raise NoFitError("no direction is recovered")
+    table = table.assign(error=(table["predicted_cos2"] - table["cos2"]).abs())
+    largest = int(table["feature_dimension"].max())
+    judged = table["feature_dimension"] >= min(LARGE, largest)
+    rows = table[judged].reset_index(drop=True)
+    error = rows["error"].to_numpy(np.float64)
+    note = "" if largest >= LARGE else f", the largest there is, below {LARGE}"
+    others = [
+        f"{group['error'].max():.3g} and {group['error'].mean():.2g} at d = {d}"
+        for d, group in table[~judged].groupby("dimension")
+    ]
+    return resampling.measure(
+        rows,
+        lambda index: float(error[index].max()),
+        cluster=TEACHER,
+        n=len(rows),
+        reason=(
+            f"{len(rows)} overlaps of {count_groups(rows, CURVE)} recovered directions, "
+            f"{count_groups(rows, TEACHER)} teachers, {dimensions_text(rows)} "
+            f"(D = {rows['feature_dimension'].min()}{note}); mean |error| {error.mean():.2g}"
+            + (f"; elsewhere largest and mean {', '.join(others)}" if others else "")
         ),
     )
 
@@ -156,18 +207,18 @@ def _widths(table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(records, columns=["study", *TEACHER, "width"])
 
 
-def _with_half_recovery(tables: ClaimTables) -> pd.DataFrame:
+def _with_half_recovery(tables: ClaimTables, features: Features) -> pd.DataFrame:
     """Overlaps of identity studies with bounds ``at_least`` <= n* <= ``at_most`` per direction.
 
     Both are n* itself where it lies inside the grid; beyond the grid's end one is that end and the
     other infinite or 0.
     """
-    overlaps = identity_readout(tables.require("directions"))
+    overlaps = with_features(identity_readout(tables.require("directions")), features)
     thresholds = tables.require("thresholds")
     rows = overlaps.merge(
-        thresholds[[*_CURVE, "half_recovery", "censored"]], on=_CURVE, validate="many_to_one"
+        thresholds[[*CURVE, "half_recovery", "censored"]], on=CURVE, validate="many_to_one"
     )
-    grid = rows.groupby(_CURVE)["sample_size"]
+    grid = rows.groupby(CURVE)["sample_size"]
     above, below = rows["censored"].eq("above"), rows["censored"].eq("below")
     return rows.assign(
         at_least=rows["half_recovery"].mask(above, grid.transform("max")).mask(below, 0.0),

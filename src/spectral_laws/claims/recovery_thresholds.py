@@ -1,49 +1,50 @@
-"""Measurements of the claims on half-recovery sample sizes n*: A1, A3, A7, A10."""
+"""Measurements of the claims on half-recovery sample sizes n*: A1, A3, A10."""
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from spectral_laws.claims.resampling import (
-    TEACHER,
-    Index,
-    Resampling,
+from spectral_laws.claims.resampling import TEACHER, Index, Resampling, Vector, log_of
+from spectral_laws.claims.selections import (
+    Features,
     count_groups,
+    dimensions_text,
+    growing_width_study,
     identity_readout,
-    largest_study,
-    slope,
+    left_out_text,
     uncensored,
+    widest_study,
+    with_features,
 )
 from spectral_laws.claims.tables import ClaimTables
 from spectral_laws.claims.verdicts import Measurement
 from spectral_laws.errors import NoFitError
-from spectral_laws.fitting.crossings import first_crossing
 
 _CENSORED_RANK = {"above": math.inf, "below": -math.inf}
+_NAMES = ("slope on log(1/lambda^2)", "slope on log D")
 
 
-def measure_threshold_exponent(tables: ClaimTables, resampling: Resampling) -> Measurement:
+def measure_threshold_exponent(
+    tables: ClaimTables, resampling: Resampling, *, features: Features = "equivalent"
+) -> Measurement:
     """A1: slopes of log n*_i on log(1/lambda_i^2) and on log D, fitted together.
 
-    The claim has slope 1 on both, so the value is the slope farther from 1; the reason states both.
+    The claim has slope 1 on both, so the value is the slope farther from 1; the reason states both,
+    those of the sharp theory, and those of a study whose width grows with d as in the paper. The
+    law is one of weak directions (n* lambda^2 / D tends to 1 as lambda does to 0), so the study
+    with the most directions per teacher is judged.
 
     Raises:
         NoFitError: without a degree-2 study of two dimensions and two strengths inside the grid.
     """
-    study = largest_study(tables.require("thresholds"), degree=2, minimum=2)
+    table = with_features(identity_readout(tables.require("thresholds")), features)
+    table = table[table["degree"] == 2]
+    study = widest_study(table, minimum=2)
     rows, left_out = uncensored(study)
-    weakness = -2 * np.log(rows["weight"].abs().to_numpy(np.float64))
-    log_d = np.log(rows["feature_dimension"].to_numpy(np.float64))
-    design = np.column_stack([np.ones(len(rows)), weakness, log_d])
-    log_n = np.log(rows["half_recovery"].to_numpy(np.float64))
-
-    def slopes(index: Index) -> NDArray[np.float64]:
-        solution, _, rank, _ = np.linalg.lstsq(design[index], log_n[index], rcond=1e-10)
-        return solution[1:] if rank == design.shape[1] else np.full(2, np.nan)
-
+    slopes = _joint_slopes(rows, "half_recovery")
     found = slopes(np.arange(len(rows)))
     if np.isnan(found).any():
         raise NoFitError(
@@ -51,20 +52,77 @@ def measure_threshold_exponent(tables: ClaimTables, resampling: Resampling) -> M
             "apart"
         )
     judged = int(np.argmax(np.abs(found - 1)))
+
+    def one(which: int) -> Callable[[Index], float]:
+        return lambda index: float(slopes(index)[which])
+
+    both = [resampling.text(rows, one(i), cluster=TEACHER) for i in range(2)]
     return resampling.measure(
         rows,
-        lambda index: float(slopes(index)[judged]),
+        one(judged),
         cluster=TEACHER,
         n=len(rows),
         reason=(
-            f"slope on log(1/lambda^2) {found[0]:.3g}, slope on log D {found[1]:.3g}, the one "
-            f"farther from 1 is judged; {len(rows)} directions of {count_groups(rows, TEACHER)} "
-            f"teachers, study {rows['study'].iloc[0]}; {_left_out(left_out)}"
+            f"{_NAMES[0]} {both[0]}, {_NAMES[1]} {both[1]}, the one farther from 1 is judged "
+            f"(sharp theory {_theory(rows)}); {len(rows)} directions of "
+            f"{count_groups(rows, TEACHER)} teachers, study {rows['study'].iloc[0]}, "
+            f"{rows['dimension'].nunique()} dimensions, n* over {_decades(rows)}; "
+            f"{left_out_text(left_out)}{_paper_proportions(table, study)}"
         ),
+        scope=f"{dimensions_text(rows)}, {_NAMES[judged]}",
     )
 
 
-def measure_recovery_order(tables: ClaimTables, resampling: Resampling) -> Measurement:
+def _joint_slopes(rows: pd.DataFrame, column: str) -> Callable[[Index], Vector]:
+    """Both slopes as a function of row numbers; NaN where they cannot be told apart."""
+    weakness = -2 * np.log(rows["weight"].abs().to_numpy(np.float64))
+    design = np.column_stack([np.ones(len(rows)), weakness, log_of(rows, "feature_dimension")])
+    log_n = log_of(rows, column)
+
+    def slopes(index: Index) -> Vector:
+        solution, _, rank, _ = np.linalg.lstsq(design[index], log_n[index], rcond=1e-10)
+        return solution[1:] if rank == design.shape[1] else np.full(2, np.nan)
+
+    return slopes
+
+
+def _slopes_text(rows: pd.DataFrame, column: str) -> str:
+    known = rows[rows[column].notna()]
+    first, second = _joint_slopes(known, column)(np.arange(len(known)))
+    return f"{first:.3g} and {second:.3g}"
+
+
+def _theory(rows: pd.DataFrame) -> str:
+    return _slopes_text(rows, "predicted_half_recovery")
+
+
+def _decades(rows: pd.DataFrame) -> str:
+    sizes = rows.groupby("dimension")["half_recovery"]
+    inside = np.log10(sizes.max() / sizes.min()).min()
+    whole = math.log10(rows["half_recovery"].max() / rows["half_recovery"].min())
+    return f"{whole:.2g} decades, {inside:.2g} at one dimension"
+
+
+def _paper_proportions(table: pd.DataFrame, judged: pd.DataFrame) -> str:
+    """The same slopes where d1 grows with d, unless that is the study judged."""
+    try:
+        study = growing_width_study(table)
+    except NoFitError:
+        return ""
+    rows, left_out = uncensored(study)
+    name = rows["study"].iloc[0] if len(rows) else ""
+    if not name or name == judged["study"].iloc[0]:
+        return ""
+    return (
+        f". At the paper's own proportions (d1 grows as d^eps, study {name}, "
+        f"{dimensions_text(rows)}, {len(rows)} directions, {left_out} left out) the slopes are "
+        f"{_slopes_text(rows, 'half_recovery')}, by sharp theory {_theory(rows)}"
+    )
+
+
+def measure_recovery_order(
+    tables: ClaimTables, resampling: Resampling, *, features: Features = "equivalent"
+) -> Measurement:
     """A3: mean over teachers of the Spearman correlation of k and n*_k.
 
     A censored n* ranks above or below all others and ties with its like. Teachers with fewer than
@@ -73,7 +131,7 @@ def measure_recovery_order(tables: ClaimTables, resampling: Resampling) -> Measu
     Raises:
         NoFitError: if no teacher, or too few, are left.
     """
-    table = identity_readout(tables.require("thresholds"))
+    table = with_features(identity_readout(tables.require("thresholds")), features)
     table = table[table["gamma"] > 0]
     correlations = []
     undecided = 0
@@ -95,101 +153,64 @@ def measure_recovery_order(tables: ClaimTables, resampling: Resampling) -> Measu
         lambda index: float(rho[index].mean()),
         cluster=TEACHER,
         n=len(rows),
-        reason=f"{len(rows)} teachers; {undecided} without an order inside the grid left out",
-    )
-
-
-def measure_kernel_gap(tables: ClaimTables, resampling: Resampling) -> Measurement:
-    """A7: exponent in d of the kernel's n at MSE 1/2 minus that of n*_1.
-
-    The strength of direction 1 falls as the number of directions grows with d; the reason also
-    states the exponent of n*_1 lambda_1^2. A dimension counts if every seed has both sizes inside
-    the grid.
-
-    Raises:
-        NoFitError: if fewer than three dimensions count.
-    """
-    study = largest_study(tables.require("thresholds"), degree=1, minimum=3)
-    strongest, _ = uncensored(study[study["direction"] == 1])
-    log_n = np.log(strongest["half_recovery"].to_numpy(np.float64))
-    strength = 2 * np.log(strongest["weight"].abs().to_numpy(np.float64))
-    spectral = strongest[TEACHER].assign(spectral=log_n, scaled=log_n + strength)
-    kernel = _kernel_sizes(tables.require("kernel"), str(study["study"].iloc[0]))
-    rows = spectral.merge(kernel, on=TEACHER)
-    dimensions = sorted(int(d) for d in rows["dimension"].unique())
-    if len(dimensions) < 3:
-        alone = slope(
-            np.log(spectral["dimension"].to_numpy(np.float64)), spectral["spectral"].to_numpy()
-        )
-        both = sorted(int(d) for d in spectral["dimension"].unique())
-        known = f"; spectral exponent {alone:.3g} over d = {both}" if len(both) > 1 else ""
-        raise NoFitError(
-            "an exponent needs 3 dimensions; the kernel's MSE falls through 1/2 inside its sample "
-            f"sizes, and the spectral method recovers direction 1, at d = {dimensions}{known}"
-        )
-    log_d = np.log(rows["dimension"].to_numpy(np.float64))
-    sizes = {name: rows[name].to_numpy(np.float64) for name in ("kernel", "spectral", "scaled")}
-    exponents = {name: slope(log_d, size) for name, size in sizes.items()}
-    gap = sizes["kernel"] - sizes["spectral"]
-    return resampling.measure(
-        rows,
-        lambda index: slope(log_d[index], gap[index]),
-        cluster=TEACHER,
-        strata=["dimension"],
-        n=len(rows),
         reason=(
-            f"{len(rows)} teachers, d = {dimensions}; kernel exponent {exponents['kernel']:.3g}, "
-            f"spectral exponent {exponents['spectral']:.3g} (of n*_1 lambda_1^2 "
-            f"{exponents['scaled']:.3g})"
+            f"{len(rows)} teachers of studies {', '.join(sorted(rows['study'].unique()))}; "
+            f"{undecided} without an order inside the grid left out"
         ),
     )
 
 
-def _kernel_sizes(kernel: pd.DataFrame, study: str) -> pd.DataFrame:
-    """Log n at which 1 - MSE first reaches 1/2, for dimensions where every seed has it."""
-    sizes = []
-    for key, curve in kernel[kernel["study"] == study].groupby(TEACHER):
-        curve = curve.sort_values("sample_size")
-        size = first_crossing(curve["sample_size"], 1 - curve["mse"], 0.5)
-        sizes.append([*key, math.nan if size is None else math.log(size)])
-    rows = pd.DataFrame(sizes, columns=[*TEACHER, "kernel"])
-    known = rows["kernel"].notna().groupby(rows["dimension"]).transform("all")
-    return rows[known]
+def measure_readout_ratio(
+    tables: ClaimTables,
+    resampling: Resampling,
+    *,
+    features: Features = "equivalent",
+    readout: str = "tanh",
+) -> Measurement:
+    """A10: geometric mean of n*_k under another readout over n*_k under identity, paired.
 
-
-def measure_readout_ratio(tables: ClaimTables, resampling: Resampling) -> Measurement:
-    """A10: geometric mean of n*_k under tanh over n*_k under identity, paired.
-
-    Pairs agree in degree, dimension, widths, gamma, seed, direction and the weight itself, so they
-    have one teacher and one set of inputs.
+    Pairs agree in degree, dimension, widths, gamma, noise, seed, direction and the weight itself,
+    so they have one teacher and one set of inputs. The reason adds the other readouts.
 
     Raises:
         NoFitError: if there is no pair with both sizes inside the grid for every seed.
     """
-    table = tables.require("thresholds")
-    families = table.loc[table["readout"] == "tanh", ["degree", "dimension", "gamma"]]
-    rows, left_out = uncensored(table.merge(families.drop_duplicates()))
-    key = [*TEACHER, "feature_dimension", "n_directions", "gamma", "direction"]
-    columns = [*key, "weight", "half_recovery"]
-    pairs = identity_readout(rows)[columns].merge(
-        rows.loc[rows["readout"] == "tanh", columns], on=key, suffixes=("_identity", "_tanh")
-    )
-    same = np.isclose(pairs["weight_identity"], pairs["weight_tanh"], rtol=1e-9)
-    pairs = pairs[same].reset_index(drop=True)
+    table = with_features(tables.require("thresholds"), features)
+    pairs, left_out = _readout_pairs(table, readout)
     if pairs.empty:
-        raise NoFitError("no teacher was recovered under both tanh and identity")
-    ratio = pairs["half_recovery_tanh"] / pairs["half_recovery_identity"]
-    log_ratio = np.log(ratio.to_numpy(np.float64))
+        raise NoFitError(f"no teacher was recovered under both {readout} and identity")
+    others = ""
+    for other in sorted(set(table["readout"]) - {"identity", readout}):
+        rows, _ = _readout_pairs(table, other)
+        if len(rows):
+            ratio = resampling.text(rows, _geometric_mean(rows), cluster=TEACHER)
+            others += f"; {other} over identity {ratio} of {len(rows)} pairs"
     return resampling.measure(
         pairs,
-        lambda index: math.exp(float(log_ratio[index].mean())),
+        _geometric_mean(pairs),
         cluster=TEACHER,
         n=len(pairs),
         reason=(
-            f"{len(pairs)} pairs of {count_groups(pairs, TEACHER)} teachers; {_left_out(left_out)}"
+            f"{len(pairs)} pairs of {count_groups(pairs, TEACHER)} teachers, "
+            f"{dimensions_text(pairs)}; {left_out_text(left_out)}{others}"
         ),
     )
 
 
-def _left_out(count: int) -> str:
-    return f"{count} direction(s) with n* outside the grid left out"
+def _geometric_mean(pairs: pd.DataFrame) -> Callable[[Index], float]:
+    log_ratio = log_of(pairs, "half_recovery_other") - log_of(pairs, "half_recovery_identity")
+    return lambda index: math.exp(float(log_ratio[index].mean()))
+
+
+def _readout_pairs(table: pd.DataFrame, readout: str) -> tuple[pd.DataFrame, int]:
+    family = ["degree", "dimension", "n_directions", "gamma", "noise"]
+    families = table.loc[table["readout"] == readout, family].drop_duplicates()
+    either = table[table["readout"].isin(["identity", readout])]
+    rows, left_out = uncensored(either.merge(families))
+    key = [*TEACHER, "feature_dimension", "n_directions", "gamma", "noise", "direction"]
+    columns = [*key, "weight", "half_recovery"]
+    pairs = identity_readout(rows)[columns].merge(
+        rows.loc[rows["readout"] == readout, columns], on=key, suffixes=("_identity", "_other")
+    )
+    same = np.isclose(pairs["weight_identity"], pairs["weight_other"], rtol=1e-9)
+    return pairs[same].reset_index(drop=True), left_out

@@ -7,13 +7,19 @@ from typing import Any
 import pandas as pd
 
 from spectral_laws.artifacts import atomic_path
-from spectral_laws.claims.verdicts import VERDICTS
+from spectral_laws.claims.verdicts import VERDICTS, value_text
 
 _PAPERS = {
     "recovery": "Sequential feature recovery (arXiv:2605.14567)",
     "curvature": "Loss curvature (arXiv:2606.02596)",
 }
-_HEADER = "| claim | statement | paper | ours | verdict | on what |"
+_HEADER = "| claim | statement | paper | ours | verdict | beside |"
+_BESIDE = (
+    "The laws of this paper are statements about the limit of large d. They are judged in the "
+    "Gaussian-equivalent model, which is simulated exactly at the paper's proportions; *beside* "
+    "stands the same quantity elsewhere, most of all for true Hermite features at the dimensions "
+    "that fit this preset, with the verdict it would have."
+)
 
 
 def claims_csv(table: pd.DataFrame) -> str:
@@ -24,6 +30,8 @@ def claims_csv(table: pd.DataFrame) -> str:
 def claims_markdown(table: pd.DataFrame) -> str:
     """The table as Markdown: verdict counts, one section per paper, then the rules.
 
+    In each section first one row per claim, then what each value rests on.
+
     Args:
         table: as returned by ``evaluate_claims``.
     """
@@ -31,8 +39,13 @@ def claims_markdown(table: pd.DataFrame) -> str:
     lines += _counts(table)
     for paper, title in _PAPERS.items():
         rows = table[table["paper"] == paper]
-        lines += ["", f"## {title}", "", _HEADER, "| --- | --- | --- | --- | --- | --- |"]
+        lines += ["", f"## {title}", ""]
+        if (rows["beside"] != "").any():
+            lines += [_BESIDE, ""]
+        lines += [_HEADER, "| --- | --- | --- | --- | --- | --- |"]
         lines += [_row(row) for row in rows.to_dict("records")]
+        lines += ["", "What each value rests on:", ""]
+        lines += [f"- {row['id']}: {row['reason']}" for row in rows.to_dict("records")]
     lines += ["", "## How each claim is judged", ""]
     lines += [
         "Reproduced: our value lies in *accept* and the whole interval in *direction*. Direction "
@@ -69,7 +82,7 @@ def _counts(table: pd.DataFrame) -> list[str]:
 
 def _row(row: dict[Hashable, Any]) -> str:
     return _cells(
-        row["id"], row["statement"], row["paper_value"], _ours(row), row["verdict"], row["reason"]
+        row["id"], row["statement"], row["paper_value"], _ours(row), row["verdict"], row["beside"]
     )
 
 
@@ -77,8 +90,8 @@ def _ours(row: dict[Hashable, Any]) -> str:
     if pd.isna(row["our_value"]):
         return "-"
     if pd.isna(row["ci_low"]):
-        return f"{row['our_value']:.3g}"
-    return f"{row['our_value']:.3g} [{row['ci_low']:.3g}, {row['ci_high']:.3g}]"
+        return value_text(row["our_value"], None, None)
+    return value_text(row["our_value"], row["ci_low"], row["ci_high"])
 
 
 def _cells(*texts: object) -> str:

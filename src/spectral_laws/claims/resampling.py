@@ -1,4 +1,4 @@
-"""What every measurement shares: the bootstrap, the unit that is resampled, and selections."""
+"""What every measurement shares: the bootstrap, the unit that is resampled, and slopes."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -7,11 +7,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from spectral_laws.claims.verdicts import Measurement
+from spectral_laws.claims.selections import dimensions_text
+from spectral_laws.claims.verdicts import Measurement, value_text
 from spectral_laws.errors import NoFitError
 from spectral_laws.fitting.bootstrap import Interval, cluster_bootstrap_interval
 
 Index = NDArray[np.intp]
+Vector = NDArray[np.float64]
 
 TEACHER = ["degree", "dimension", "seed"]
 """One draw of teacher and inputs: studies that differ in readout or gamma share it, so it is the
@@ -72,8 +74,12 @@ class Resampling:
         strata: Sequence[str] = (),
         n: int,
         reason: str,
+        scope: str | None = None,
     ) -> Measurement:
-        """The statistic of all rows with its interval; arguments as in :meth:`interval`.
+        """The statistic of all rows with its interval.
+
+        Arguments as in :meth:`interval`; those of the measurement are in :class:`Measurement`.
+        Without ``scope`` it is the range of dimensions, where rows have one.
 
         Raises:
             NoFitError: if the statistic has no value, or there are too few units.
@@ -82,54 +88,55 @@ class Resampling:
         if np.isnan(value):
             raise NoFitError(f"no value from {reason}")
         interval = self.interval(rows, statistic, cluster=cluster, strata=strata)
-        return Measurement(value, interval.low, interval.high, n, reason)
+        if scope is None:
+            scope = dimensions_text(rows) if "dimension" in rows.columns else ""
+        return Measurement(value, interval.low, interval.high, n, reason, scope=scope)
+
+    def text(
+        self,
+        rows: pd.DataFrame,
+        statistic: Callable[[Index], float],
+        *,
+        cluster: Sequence[str],
+        strata: Sequence[str] = (),
+    ) -> str:
+        """The statistic of all rows as '1.02 [0.97, 1.07]'; without interval if units are few."""
+        value = float(statistic(np.arange(len(rows))))
+        if np.isnan(value):
+            return "no value"
+        try:
+            interval = self.interval(rows, statistic, cluster=cluster, strata=strata)
+        except NoFitError:
+            return value_text(value, None, None)
+        return value_text(value, interval.low, interval.high)
 
 
-def count_groups(rows: pd.DataFrame, columns: Sequence[str]) -> int:
-    """Number of distinct combinations of ``columns``."""
-    return len(rows.drop_duplicates(list(columns)))
-
-
-def identity_readout(table: pd.DataFrame) -> pd.DataFrame:
-    """The rows of studies whose readout is the identity."""
-    return table[table["readout"] == "identity"]
-
-
-def uncensored(thresholds: pd.DataFrame) -> tuple[pd.DataFrame, int]:
-    """Rows of directions whose n* lies inside the grid for every seed, and how many do not.
-
-    A direction of a study and dimension is left out as a whole if one of its seeds is censored:
-    keeping the other seeds would select those that were recovered early.
-    """
-    key = ["study", "dimension", "direction"]
-    inside = thresholds["censored"].eq("no")
-    whole = inside.groupby([thresholds[name] for name in key]).transform("all")
-    left_out = count_groups(thresholds[~whole], key)
-    return thresholds[whole].reset_index(drop=True), left_out
-
-
-def largest_study(table: pd.DataFrame, *, degree: int, minimum: int) -> pd.DataFrame:
-    """Rows of the identity-readout study of ``degree`` with the most dimensions.
-
-    Of equals the one whose name comes first.
-
-    Raises:
-        NoFitError: if none has ``minimum`` dimensions.
-    """
-    rows = identity_readout(table[table["degree"] == degree])
-    counts = rows.groupby("study")["dimension"].nunique()
-    if counts.empty or counts.max() < minimum:
-        found = 0 if counts.empty else int(counts.max())
-        raise NoFitError(
-            f"no study of degree {degree} with identity readout has {minimum} dimensions "
-            f"(the largest has {found})"
-        )
-    return rows[rows["study"] == counts.idxmax()].reset_index(drop=True)
-
-
-def slope(x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
+def slope(x: Vector, y: Vector) -> float:
     """Least-squares slope of y on x; NaN where all x are equal."""
     if x.size < 2 or np.ptp(x) == 0:
         return float("nan")
     dx = x - x.mean()
     return float(dx @ y / (dx @ dx))
+
+
+def common_slope(
+    x: Vector, y: Vector, rows: pd.DataFrame, key: Sequence[str]
+) -> Callable[[Index], float]:
+    """Least-squares slope of y on x with an intercept for each combination of ``key``.
+
+    Returns a function of row numbers. The means are taken once, over all rows, so a group must be
+    resampled as a whole, or keep its composition.
+    """
+    groups = rows.groupby(list(key)).ngroup().to_numpy()
+    dx, dy = (v - pd.Series(v).groupby(groups).transform("mean").to_numpy() for v in (x, y))
+
+    def statistic(index: Index) -> float:
+        square = float(dx[index] @ dx[index])
+        return float(dx[index] @ dy[index]) / square if square > 0 else float("nan")
+
+    return statistic
+
+
+def log_of(rows: pd.DataFrame, column: str) -> Vector:
+    """Natural logarithm of a column, float64."""
+    return np.asarray(np.log(rows[column].to_numpy(np.float64)), dtype=np.float64)

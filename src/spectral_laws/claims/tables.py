@@ -10,19 +10,47 @@ from spectral_laws.errors import DataError, NoFitError
 
 _STUDY = (
     "study",
+    "features",
     "degree",
     "dimension",
     "feature_dimension",
     "n_directions",
     "gamma",
     "readout",
+    "noise",
     "seed",
 )
 COLUMNS: dict[str, tuple[str, ...]] = {
-    "metrics": (*_STUDY, "sample_size", "second_layer", "mse", "n_recovered", "tail_mse"),
-    "directions": (*_STUDY, "sample_size", "direction", "cos2"),
-    "thresholds": (*_STUDY, "direction", "weight", "half_recovery", "censored"),
-    "kernel": (*_STUDY, "sample_size", "mse"),
+    "metrics": (*_STUDY, "sample_size", "second_layer", "mse"),
+    "directions": (*_STUDY, "sample_size", "direction", "cos2", "predicted_cos2"),
+    "thresholds": (
+        *_STUDY,
+        "direction",
+        "weight",
+        "half_recovery",
+        "censored",
+        "predicted_half_recovery",
+    ),
+    "baselines": (*_STUDY, "sample_size", "method", "mse"),
+    "perturbation": (
+        *_STUDY,
+        "sample_size",
+        "direction",
+        "operator_norm",
+        "sin_theta",
+        "expansion_error",
+        "davis_kahan",
+        "resolved",
+    ),
+    "error_exponents": (
+        "gamma",
+        "n_directions",
+        "seed",
+        "first",
+        "last",
+        "second_layer",
+        "exponent",
+    ),
     "exponents": (
         "model",
         "seed",
@@ -48,7 +76,9 @@ class ClaimTables:
         metrics: test errors of recovery, one row per teacher, sample size and second layer.
         directions: overlaps, one row per teacher, sample size and direction.
         thresholds: half-recovery sample sizes, one row per teacher and direction.
-        kernel: kernel baseline, one row per teacher and sample size.
+        baselines: kernels and other methods, one row per teacher, sample size and method.
+        perturbation: expansion and bound, one row per teacher, sample size and direction.
+        error_exponents: of the sharp theory, one row per gamma, width, draw and second layer.
         exponents: curvature exponents, one row per trained model and layer.
 
     Raises:
@@ -58,7 +88,9 @@ class ClaimTables:
     metrics: pd.DataFrame | None = None
     directions: pd.DataFrame | None = None
     thresholds: pd.DataFrame | None = None
-    kernel: pd.DataFrame | None = None
+    baselines: pd.DataFrame | None = None
+    perturbation: pd.DataFrame | None = None
+    error_exponents: pd.DataFrame | None = None
     exponents: pd.DataFrame | None = None
 
     def __post_init__(self) -> None:
@@ -85,7 +117,9 @@ def read_claim_tables(
     metrics: Path | None = None,
     directions: Path | None = None,
     thresholds: Path | None = None,
-    kernel: Path | None = None,
+    baselines: Path | None = None,
+    perturbation: Path | None = None,
+    error_exponents: Path | None = None,
     exponents: Path | None = None,
 ) -> ClaimTables:
     """Read the Parquet file of each table that is given.
@@ -93,10 +127,13 @@ def read_claim_tables(
     Raises:
         DataError: if a file is missing or damaged, or a table lacks a column.
     """
-    return ClaimTables(
-        metrics=None if metrics is None else read_table(metrics),
-        directions=None if directions is None else read_table(directions),
-        thresholds=None if thresholds is None else read_table(thresholds),
-        kernel=None if kernel is None else read_table(kernel),
-        exponents=None if exponents is None else read_table(exponents),
-    )
+    paths = {
+        "metrics": metrics,
+        "directions": directions,
+        "thresholds": thresholds,
+        "baselines": baselines,
+        "perturbation": perturbation,
+        "error_exponents": error_exponents,
+        "exponents": exponents,
+    }
+    return ClaimTables(**{name: read_table(path) for name, path in paths.items() if path})

@@ -26,6 +26,7 @@ class Measurement:
         ci_high: upper end.
         n: number of units the value rests on (directions, layers, teachers; ``reason`` says).
         reason: what was measured on what, in a sentence.
+        scope: the same in a few words, as 'd = 25 to 64'.
     """
 
     value: float
@@ -33,6 +34,7 @@ class Measurement:
     ci_high: float | None
     n: int
     reason: str
+    scope: str = ""
 
     def __post_init__(self) -> None:
         ends = [end for end in (self.ci_low, self.ci_high) if end is not None]
@@ -42,6 +44,12 @@ class Measurement:
             raise NumericalError(f"a claim's value or interval is not finite: {self}")
         if ends and not ends[0] <= ends[1]:
             raise ValueError(f"an interval needs low <= high: {self}")
+
+
+def value_text(value: float, low: float | None, high: float | None) -> str:
+    """A value with its interval, three significant digits: '1.02 [0.97, 1.07]'."""
+    text = f"{value:.3g}"
+    return text if low is None or high is None else f"{text} [{low:.3g}, {high:.3g}]"
 
 
 def judge(claim: Claim, measurement: Measurement | None) -> Verdict:

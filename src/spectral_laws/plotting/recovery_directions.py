@@ -1,150 +1,150 @@
-"""Recovery of single teacher directions against sample size."""
+"""Recovery of single teacher directions against sample size: the paper's figure 4."""
 
-import math
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from numpy.typing import NDArray
 
-from spectral_laws.errors import DataError
-from spectral_laws.plotting.style import FAINT, column_panels, markers, ordered_colors, styled
-from spectral_laws.plotting.tables import plural, require, seed_count, study_name, summarise_seeds
+from spectral_laws.plotting.recovery_panels import (
+    GUIDE,
+    STEPS,
+    STUDY,
+    describe,
+    direction_colors,
+    draw_guide,
+    draw_points,
+    kind_handle,
+    of_largest_dimension,
+    of_study,
+    spread,
+    staircases,
+)
+from spectral_laws.plotting.style import (
+    FAINT,
+    MEASURED,
+    TEXT_WIDTH,
+    THEORY,
+    label_decades,
+    markers,
+    styled,
+)
+from spectral_laws.plotting.tables import require, summarise_seeds
 
-_STUDY = ("study", "degree", "dimension", "feature_dimension", "n_directions", "gamma", "seed")
-_DIRECTIONS = (*_STUDY, "sample_size", "direction", "cos2")
-_THRESHOLDS = ("study", "dimension", "seed", "direction", "threshold", "half_recovery", "censored")
-_SHOWN = 8
+DIRECTIONS = (*STUDY, "sample_size", "direction", "weight", "cos2", "predicted_cos2", "threshold")
+_SHOWN = 6
+_RECOVERED = 0.5  # cos^2 from which a direction counts as recovered
 
 
 @styled
 def draw_recovery_directions(
     directions: pd.DataFrame,
-    thresholds: pd.DataFrame,
     *,
-    study: str | None = None,
+    study: str = "quadratic",
+    equivalent: str = "equivalent",
     confidence: float = 0.95,
 ) -> Figure:
-    """cos^2 of the angle between u_i and the learned subspace, against n, largest dimension.
+    """Single directions at the largest d: true features left, Gaussian equivalent right.
 
-    Points are means over seeds with Student's interval; dashed verticals the thresholds
-    D / lambda_i^2 (an order of magnitude, not a fit); a diamond on cos^2 = 1/2 the median over
-    seeds of the half-recovery sample size n*_i, where a seed that never crosses 1/2 counts as
-    beyond the grid. Of more than eight directions, eight spread evenly are drawn.
+    Against n / D: cos^2 of the angle between u_i and the learned subspace; 1 - cos of it, with a
+    guide 1/n; the number of directions with cos^2 >= 1/2, with the paper's staircase
+    m(n) = #{i : n >= D / lambda_i^2}. Points are means over seeds with Student's interval, lines
+    the sharp theory. Of more than six directions, six spread evenly are drawn, and all counted.
 
     Args:
         directions: directions table of ``recover_features``.
-        thresholds: thresholds table of ``recover_features``.
-        study: name of the study; None draws a panel for every study of the highest degree.
+        study: study of the left column.
+        equivalent: study of the right column.
         confidence: level of the intervals.
 
     Raises:
-        DataError: if a column is missing, the study is unknown, or there is nothing to draw.
+        DataError: if a column or a study is missing.
         NumericalError: if a cos^2 is NaN or infinite.
     """
-    require(directions, _DIRECTIONS, name="directions")
-    require(thresholds, _THRESHOLDS, name="thresholds")
-    known = list(dict.fromkeys(directions["study"]))
-    if study is not None and study not in known:
-        raise DataError(f"directions table: no study {study!r}, there are {', '.join(known)}")
-    highest = directions["degree"] == directions["degree"].max()
-    studies = [study] if study else list(dict.fromkeys(directions.loc[highest, "study"]))
-    figure, axes = column_panels(len(studies), height=2.3, header=0.3)
-    for axis, name in zip(axes, studies, strict=True):
-        rows = directions[directions["study"] == name]
-        rows = rows[rows["dimension"] == rows["dimension"].max()]
-        of_study = thresholds["study"] == name
-        of_dimension = thresholds["dimension"] == rows["dimension"].iloc[0]
-        _draw_study(axis, rows, thresholds[of_study & of_dimension], confidence)
-    figure.legend(handles=_kinds(), loc="outside upper center", ncols=3, handletextpad=0.4)
+    require(directions, DIRECTIONS, name="directions")
+    figure = Figure(figsize=(TEXT_WIDTH, 5.6), layout="constrained")
+    axes = figure.subplots(3, 2, sharex="col", sharey="row")
+    for column, name in enumerate((study, equivalent)):
+        rows = of_largest_dimension(of_study(directions, name, name="directions"))
+        rows = rows.assign(
+            angle=1 - np.sqrt(np.clip(rows["cos2"], 0, 1)),
+            predicted_angle=1 - np.sqrt(np.clip(rows["predicted_cos2"], 0, 1)),
+            ratio=rows["sample_size"] / rows["feature_dimension"],
+        )
+        _draw_directions(axes[0, column], axes[1, column], rows, confidence)
+        _draw_count(axes[2, column], rows, confidence)
+        title = describe(rows, dimension=True)
+        axes[0, column].set_title(f"({'ab'[column]}) {title}", loc="left")
+        axes[2, column].set(xlabel=r"samples per feature, $n\,/\,D$")
+    axes[0, 0].set(ylim=(-0.03, 1.03), ylabel=r"squared overlap $\cos^2\theta_i$")
+    axes[1, 0].set(yscale="log", ylabel=r"$1-\cos\theta_i$")
+    axes[2, 0].set(ylim=(-0.5, None), ylabel="directions recovered (count)")
+    for axis in axes.flat:
+        axis.set_xscale("log")
+        label_decades(axis)
+    handles = [
+        kind_handle("mean over seeds", marker="o", linestyle="none"),
+        kind_handle("sharp theory", linewidth=0.9),
+        kind_handle(r"slope $-1$", linestyle=GUIDE),
+        kind_handle(r"staircase $m(n)$ of $D/\lambda_i^2$", linestyle=STEPS, linewidth=0.8),
+    ]
+    figure.legend(handles=handles, loc="outside upper center", ncols=4)
     return figure
 
 
-def _draw_study(
-    axis: Axes, rows: pd.DataFrame, thresholds: pd.DataFrame, confidence: float
-) -> None:
-    shown = _spread(sorted(rows["direction"].unique()))
-    colors, symbols = ordered_colors(shown, palette="plasma"), markers(shown)
-    by = ["direction", "sample_size"]
-    means = summarise_seeds(rows, by, "cos2", confidence=confidence, bounds=(0, 1))
-    axis.axhline(0.5, color=FAINT, linewidth=0.5, zorder=0)
-    censored = 0
+def _draw_directions(overlap: Axes, angle: Axes, rows: pd.DataFrame, confidence: float) -> None:
+    shown = spread(rows["direction"], shown=_SHOWN)
+    colors, symbols = direction_colors(shown), markers(shown)
+    ends = rows["ratio"].min(), rows["ratio"].max()
     for direction in shown:
-        color = colors[direction]
-        points = means[means["direction"] == direction]
-        centre = points["centre"].to_numpy()
-        spread = np.stack([centre - points["low"], points["high"] - centre])
-        place = points["sample_size"] * _dodge(points["sample_size"], direction, shown)
-        axis.errorbar(place, centre, yerr=spread, color=color, marker=symbols[direction])
-        of_direction = thresholds[thresholds["direction"] == direction]
-        for threshold in of_direction["threshold"].unique():
-            axis.axvline(threshold, color=color, linestyle=(0, (4, 2)), linewidth=0.7, zorder=1)
-        crossings = half_recovery(of_direction)
-        censored += int(np.isinf(crossings).sum() + (crossings == 0).sum())
-        if crossings.size and 0 < np.median(crossings) < np.inf:
-            axis.plot(
-                np.median(crossings), 0.5, "D", color=color, markeredgecolor="black",
-                markersize=4.5, zorder=4,
-            )  # fmt: skip
-    axis.set(xscale="log", ylim=(-0.03, 1.03), xlabel=r"sample size $n$")
-    axis.set_ylabel(r"squared overlap $\cos^2\theta_i$")
-    handles = [Line2D([], [], color=colors[i], marker=symbols[i], label=f"{i}") for i in shown]
-    axis.legend(
-        handles=handles,
-        title=r"direction $i$",
-        loc="upper left",
-        bbox_to_anchor=(1.0, 1.0),
-        borderaxespad=0,
-    )
-    axis.set_title(
-        _title(rows, censored, len(shown), len(shown) * rows["seed"].nunique()), loc="left"
-    )
-
-
-def half_recovery(thresholds: pd.DataFrame) -> NDArray[np.float64]:
-    """n*_i of each row; 0 where it lies below the grid, infinity where above."""
-    values = pd.to_numeric(thresholds["half_recovery"]).to_numpy(dtype=np.float64)
-    values = np.where(thresholds["censored"] == "below", 0.0, values)
-    return np.where(thresholds["censored"] == "above", np.inf, values)
-
-
-def _dodge(sample_sizes: pd.Series, direction: int, shown: list[int]) -> float:
-    """Factor that sets one direction's points beside the others', within a third of a grid step."""
-    if len(sample_sizes) < 2:
-        return 1.0
-    step = float(np.median(np.diff(np.log(np.sort(sample_sizes.to_numpy(np.float64))))))
-    place = shown.index(direction) - (len(shown) - 1) / 2
-    return math.exp(0.3 * step * place / len(shown))
-
-
-def _spread(directions: list[int]) -> list[int]:
-    if len(directions) <= _SHOWN:
-        return directions
-    picks = np.linspace(0, len(directions) - 1, _SHOWN).round().astype(int)
-    return [directions[i] for i in picks]
-
-
-def _title(rows: pd.DataFrame, censored: int, shown: int, curves: int) -> str:
-    first = rows.iloc[0]
-    lines = [
-        rf"{study_name(first['study'])}$q$ = {first['degree']}, $d$ = {first['dimension']}, "
-        rf"$D$ = {first['feature_dimension']}, $\gamma$ = {first['gamma']:g}, {seed_count(rows)}"
+        mine = rows[rows["direction"] == direction]
+        line: dict[str, Any] = {"color": colors[direction]}
+        for axis, measured, predicted in (
+            (overlap, "cos2", "predicted_cos2"),
+            (angle, "angle", "predicted_angle"),
+        ):
+            options: dict[str, Any] = {"confidence": confidence, "bounds": (0, 1)}
+            points = summarise_seeds(mine, ["ratio"], measured, **options)
+            theory = summarise_seeds(mine, ["ratio"], predicted, **options)
+            axis.plot(theory["ratio"], theory["centre"], linewidth=0.9, zorder=2, **line)
+            if axis is angle:  # an interval that reaches zero has no end on a logarithmic axis
+                points["low"] = np.maximum(points["low"], points["centre"] / 10)
+            draw_points(axis, points["ratio"], points, marker=symbols[direction], **line)
+    overlap.axhline(_RECOVERED, color=FAINT, linewidth=0.5, zorder=0)
+    top = summarise_seeds(
+        rows[rows["direction"] == shown[0]], ["ratio"], "predicted_angle", confidence=confidence
+    ).iloc[-1]
+    # The guide runs along the strongest direction, at half its height.
+    reach = ends[1] / min(30.0, ends[1] / ends[0])
+    draw_guide(angle, (reach, ends[1]), (ends[1], 0.5 * float(top["centre"])), -1.0)
+    handles = [
+        kind_handle(f"{i}", color=colors[i], marker=symbols[i], linestyle="none") for i in shown
     ]
-    if shown < first["n_directions"]:
-        lines.append(f"{shown} of {first['n_directions']} directions shown")
-    if censored:
-        lines.append(f"1/2 not crossed inside the grid: {plural(censored, 'curve')} of {curves}")
-    return "\n".join(lines)
+    total = int(rows["n_directions"].iloc[0])
+    angle.legend(
+        handles=handles, title=rf"direction $i$ of {total}", loc="lower left", ncols=2,
+        handlelength=1,
+    )  # fmt: skip
 
 
-def _kinds() -> list[Line2D]:
-    return [
-        Line2D([], [], color=FAINT, marker="o", label="mean over seeds"),
-        Line2D([], [], color=FAINT, linestyle=(0, (4, 2)), label=r"theory $D/\lambda_i^2$"),
-        Line2D(
-            [], [], color=FAINT, marker="D", linestyle="none", markeredgecolor="black",
-            markersize=4.5, label=r"median $n^*_i$",
-        ),
-    ]  # fmt: skip
+def _draw_count(axis: Axes, rows: pd.DataFrame, confidence: float) -> None:
+    counts = (
+        rows.assign(found=rows["cos2"] >= _RECOVERED, expected=rows["predicted_cos2"] >= _RECOVERED)
+        .groupby(["ratio", "seed"], as_index=False)[["found", "expected"]]
+        .sum()
+    )
+    total = int(rows["n_directions"].iloc[0])
+    options: dict[str, Any] = {"confidence": confidence, "bounds": (0, total)}
+    points = summarise_seeds(counts, ["ratio"], "found", **options)
+    theory = summarise_seeds(counts, ["ratio"], "expected", **options)
+    axis.plot(theory["ratio"], theory["centre"], color=THEORY, linewidth=0.9, zorder=2)
+    draw_points(axis, points["ratio"], points, color=MEASURED)
+    limits, count, _ = staircases(rows)
+    steps = limits / float(rows["feature_dimension"].iloc[0])
+    low, high = axis.get_xlim()
+    low, high = min(low, rows["ratio"].min()), max(high, rows["ratio"].max())
+    x = np.concatenate([[low], steps, [max(high, steps[-1])]])
+    y = np.concatenate([[0.0], count, [count[-1]]])
+    axis.step(x, y, where="post", color=FAINT, linestyle=STEPS, linewidth=0.8, zorder=0)
+    axis.set_xlim(rows["ratio"].min() / 1.15, rows["ratio"].max() * 1.15)

@@ -12,7 +12,7 @@ from spectral_laws.plotting.tables import require, seed_count, study_name
 
 _COLUMNS = (
     "study", "degree", "dimension", "feature_dimension", "n_directions", "gamma", "seed",
-    "sample_size", "eigenvalue", "mass", "edge_low", "edge_high",
+    "sample_size", "eigenvalue", "mass", "density", "edge_low", "edge_high",
 )  # fmt: skip
 
 
@@ -22,8 +22,8 @@ def draw_recovery_spectrum(spectrum: pd.DataFrame) -> Figure:
 
     Points are the d1 eigenvalues of largest magnitude, those that the algorithm takes, at the
     height that one eigenvalue has in a bin; the histogram holds all others, weighted by spectral
-    mass, average over seeds. Dashed lines are the edges of the bulk for Gaussian features; the
-    title says how much of the spectrum lies outside of them.
+    mass, average over seeds. The line is the density of the bulk for Gaussian features, dashed
+    lines its edges; the title says how much of the spectrum lies outside of them.
 
     Args:
         spectrum: table of ``compute_spectrum``; one study, dimension and sample size.
@@ -46,7 +46,7 @@ def draw_recovery_spectrum(spectrum: pd.DataFrame) -> Figure:
     if rest.size < 2 or np.ptp(rest) == 0:
         raise DataError("spectrum table: no eigenvalues beside the leading ones")
 
-    figure = Figure(figsize=(COLUMN_WIDTH, 2.5), layout="constrained")
+    figure = Figure(figsize=(COLUMN_WIDTH, 2.7), layout="constrained")
     axis = figure.subplots()
     bins = np.linspace(rest.min(), rest.max(), int(np.clip(np.sqrt(rest.size), 8, 50)) + 1)
     size = int(spectrum["feature_dimension"].iloc[0])
@@ -66,6 +66,11 @@ def draw_recovery_spectrum(spectrum: pd.DataFrame) -> Figure:
     axis.plot(
         taken, np.full(taken.size, single), "o", color=OUTLIER, label=r"the $d_1$ largest $|\ell|$"
     )
+    inside = spectrum[spectrum["density"] > 0].sort_values("eigenvalue")
+    axis.plot(
+        inside["eigenvalue"], inside["density"], color=THEORY, linewidth=0.9,
+        label="Gaussian bulk",
+    )  # fmt: skip
     axis.axvline(low, color=THEORY, linestyle=(0, (4, 2)), linewidth=0.8, label="Gaussian edges")
     axis.axvline(high, color=THEORY, linestyle=(0, (4, 2)), linewidth=0.8)
     axis.set(
@@ -73,7 +78,8 @@ def draw_recovery_spectrum(spectrum: pd.DataFrame) -> Figure:
         xlabel=r"eigenvalue of $C$ (units of $y$)",
         ylabel=r"spectral density (1 / units of $y$)",
     )
-    axis.set_ylim(bottom=single / 3)
+    highest = max(float(axis.dataLim.y1), float(spectrum["density"].max()))
+    axis.set_ylim(single / 3, 2 * highest)
     first = spectrum.iloc[0]
     axis.set_title(
         rf"{study_name(first['study'])}$q$ = {first['degree']}, $d$ = {first['dimension']}, "
@@ -83,7 +89,7 @@ def draw_recovery_spectrum(spectrum: pd.DataFrame) -> Figure:
         f"{100 * outside:.2g} % outside the edges",
         loc="left",
     )
-    figure.legend(loc="outside lower center", ncols=3)
+    figure.legend(loc="outside lower center", ncols=2)
     return figure
 
 

@@ -37,6 +37,30 @@ OUTLIER = _COLORBLIND[3]
 THEORY = "0.1"
 FAINT = "0.55"
 KIND_COLORS = {"conv": _COLORBLIND[0], "linear": _COLORBLIND[1], "head": _COLORBLIND[4]}
+READOUT_COLORS = {"identity": _COLORBLIND[0], "tanh": _COLORBLIND[1], "relu": _COLORBLIND[2]}
+METHOD_COLORS = {
+    "spectral": _COLORBLIND[0],
+    "polynomial": _COLORBLIND[3],
+    "arc_cosine": _COLORBLIND[1],
+    "rbf": _COLORBLIND[4],
+    "random_features": _COLORBLIND[2],
+    "network": _COLORBLIND[5],
+}
+METHOD_NAMES = {
+    "spectral": "spectral method",
+    "polynomial": "polynomial kernel",
+    "arc_cosine": "arc-cosine kernel",
+    "rbf": "RBF kernel",
+    "random_features": "random features",
+    "network": "network, AdamW",
+}
+DEGREE_COLORS = {1: _COLORBLIND[0], 2: _COLORBLIND[3]}
+LAYER_COLORS = {
+    "tail": _COLORBLIND[7],
+    "independent": _COLORBLIND[0],
+    "outliers": _COLORBLIND[2],
+    "same_sample": _COLORBLIND[3],
+}
 VERDICT_COLORS = {
     "reproduced": _COLORBLIND[0],
     "direction reproduced": _COLORBLIND[1],

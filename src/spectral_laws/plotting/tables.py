@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -37,6 +38,11 @@ def read_csv(path: Path) -> pd.DataFrame:
         raise DataError(f"{path}: no such table") from None
     except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
         raise DataError(f"{path}: not a readable CSV table ({error})") from None
+
+
+def groups(table: pd.DataFrame, *columns: str) -> list[tuple[tuple[Any, ...], pd.DataFrame]]:
+    """Values of ``columns`` and the rows that have them, in the order of the values."""
+    return [(key, rows) for key, rows in table.groupby(list(columns))]
 
 
 def summarise_seeds(

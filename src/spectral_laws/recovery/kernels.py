@@ -1,152 +1,165 @@
 """Kernel ridge regression, the baseline without feature learning.
 
-It sees the same training and test samples as the spectral method, with the polynomial kernel of
-degree 2q, its best case: the labels are a polynomial of degree 2q (before the readout g).
+Three kernels of inputs x in R^d, all invariant under rotations, and all scaled so that
+k(x, x) = 1 at |x|^2 = d, the typical length of an input: a ridge of 0.01 is then one hundredth of
+the kernel matrix's diagonal for each of them, whatever d and n.
 """
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
-import pandas as pd
-import scipy.linalg
 from numpy.typing import NDArray
 
-from spectral_laws.artifacts import check_finite
-from spectral_laws.config import Evaluation, KernelRidge, TeacherFamily
-from spectral_laws.errors import ConfigError
-from spectral_laws.progress import track
-from spectral_laws.recovery.readout import normalised_mse
-from spectral_laws.recovery.samples import Samples
-from spectral_laws.recovery.study import draw_teacher, tabulate
+from spectral_laws.recovery.ridge import fit_dual
 
-_TEST_ROWS = 2048
+Matrix = NDArray[np.float64]
+Kernel = Callable[[Matrix, Matrix], Matrix]
+
+# Rows of a kernel matrix computed at a time: temporaries stay small beside the matrix itself.
+_ROWS = 1024
 
 
-def polynomial_kernel(
-    left: NDArray[np.float64], right: NDArray[np.float64], *, power: int
-) -> NDArray[np.float64]:
-    """(1 + <x, x'> / d)^power for inputs n x d and m x d, n x m."""
-    return np.asarray((1.0 + left @ right.T / left.shape[1]) ** power)
+def polynomial_kernel(left: Matrix, right: Matrix, *, power: int) -> Matrix:
+    """((1 + <x, x'> / d) / 2)^power for inputs n x d and m x d, n x m.
+
+    With ``power`` = 2q it is the best case for a teacher of degree q with the identity readout:
+    the labels are a polynomial of degree 2q, so the kernel holds them exactly.
+    """
+    products = left @ right.T
+    products /= left.shape[1]
+    products += 1.0
+    products /= 2.0
+    result: Matrix = products**power
+    return result
+
+
+def arc_cosine_kernel(left: Matrix, right: Matrix) -> Matrix:
+    """Arc-cosine kernel of degree 1 with a bias, for inputs n x d and m x d, n x m.
+
+    k(x, x') = E[relu(<w, x> / sqrt d + b) relu(<w, x'> / sqrt d + b)] over w ~ N(0, I_d) and
+    b ~ N(0, 1): infinitely many random ReLU features, only the readout trained. In closed form,
+    with z = (x / sqrt d, 1) and the angle t between z and z',
+
+        k = |z| |z'| (sin t + (pi - t) cos t) / (2 pi)
+
+    (Cho and Saul, Kernel Methods for Deep Learning, NeurIPS 2009; theirs is 2 k).
+    """
+    d = left.shape[1]
+    left_norms = np.sqrt((left**2).sum(axis=1) / d + 1.0)
+    right_norms = np.sqrt((right**2).sum(axis=1) / d + 1.0)
+    scale = left_norms[:, None] * right_norms
+    cosine = left @ right.T
+    cosine /= d
+    cosine += 1.0
+    cosine /= scale
+    np.clip(cosine, -1.0, 1.0, out=cosine)
+    angle = np.arccos(cosine)
+    result: Matrix = np.sin(angle)
+    result += (math.pi - angle) * cosine
+    result *= scale
+    result /= 2.0 * math.pi
+    return result
+
+
+def rbf_kernel(left: Matrix, right: Matrix) -> Matrix:
+    """exp(-|x - x'|^2 / (2 d)) for inputs n x d and m x d, n x m: bandwidth sqrt d.
+
+    Two independent inputs are at |x - x'|^2 close to 2 d, where the kernel is 1/e.
+    """
+    squares = left @ right.T
+    squares *= -2.0
+    squares += (left**2).sum(axis=1)[:, None]
+    squares += (right**2).sum(axis=1)
+    np.maximum(squares, 0.0, out=squares)
+    squares /= -2.0 * left.shape[1]
+    result: Matrix = np.exp(squares, out=squares)
+    return result
+
+
+def baseline_kernels(degree: int) -> dict[str, Kernel]:
+    """The kernels of the baselines for a teacher of degree q, by name."""
+    return {
+        "polynomial": partial(polynomial_kernel, power=2 * degree),
+        "arc_cosine": arc_cosine_kernel,
+        "rbf": rbf_kernel,
+    }
 
 
 @dataclass(frozen=True)
-class KernelRidgeFit:
-    """A fitted kernel ridge regression.
+class KernelRidgeFits:
+    """Kernel ridge regressions on growing prefixes of one training sample.
 
     Attributes:
-        inputs: training inputs, n x d.
-        power: of the kernel.
-        dual: dual coefficients, n numbers.
-        label_mean: of the training labels, added to every prediction.
-        ridge: the chosen penalty.
-        loo_error: its mean squared leave-one-out error.
+        sample_sizes: n of each.
+        ridges: the chosen penalty of each.
+        loo_errors: its mean squared leave-one-out error.
+        inputs: training inputs of the largest, n x d.
+        dual: dual coefficients, n x sizes, zero below a fit's own sample size.
+        label_means: of the training labels, added to every prediction.
+        kernel: of inputs m x d and n x d, m x n.
     """
 
-    inputs: NDArray[np.float64]
-    power: int
-    dual: NDArray[np.float64]
-    label_mean: float
-    ridge: float
-    loo_error: float
+    sample_sizes: tuple[int, ...]
+    ridges: tuple[float, ...]
+    loo_errors: tuple[float, ...]
+    inputs: Matrix
+    dual: Matrix
+    label_means: Matrix
+    kernel: Kernel
 
-    def predict(self, inputs: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Predictions for inputs m x d, m numbers."""
+    def predict(self, inputs: Matrix) -> Matrix:
+        """Predictions for inputs m x d, one column per sample size, m x sizes."""
         parts = [
-            polynomial_kernel(inputs[low : low + _TEST_ROWS], self.inputs, power=self.power)
-            @ self.dual
-            for low in range(0, len(inputs), _TEST_ROWS)
+            self.kernel(inputs[low : low + _ROWS], self.inputs) @ self.dual
+            for low in range(0, len(inputs), _ROWS)
         ]
-        return np.concatenate(parts) + self.label_mean
+        return np.concatenate(parts) + self.label_means
 
 
 def fit_kernel_ridge(
-    inputs: NDArray[np.float64],
-    labels: NDArray[np.float64],
+    inputs: Matrix,
+    labels: Matrix,
     *,
-    power: int,
+    kernel: Kernel,
     ridges: Sequence[float],
-) -> KernelRidgeFit:
-    """Fit dual coefficients (K + ridge I)^-1 (y - ybar), the ridge chosen by leave-one-out.
+    sample_sizes: Sequence[int] | None = None,
+    name: str = "kernel ridge regression",
+) -> KernelRidgeFits:
+    """Fit (K_n + ridge I)^-1 (y - ybar) on the first n samples, for every n at once.
+
+    The ridge of each n is chosen by leave-one-out; see :func:`.ridge.fit_dual` for how, and for
+    the cost.
 
     Args:
         inputs: n x d.
         labels: n numbers.
-        power: of the kernel, 2q.
+        kernel: e.g. :func:`rbf_kernel`.
         ridges: candidates; the first of those with the smallest error is taken.
+        sample_sizes: increasing, at most the number of inputs; left out: all inputs.
+        name: what is fitted, for errors.
 
     Raises:
-        ValueError: if there are no candidates, or one is not positive.
-        NumericalError: if an error is NaN or infinite.
+        ValueError: if a ridge or a sample size is out of range.
+        NumericalError: if a system is not positive definite, or an error is NaN or infinite.
     """
-    if len(ridges) == 0 or min(ridges) <= 0:
-        raise ValueError(f"ridges must be positive numbers, got {list(ridges)}")
-    mean = float(labels.mean())
-    kernel = polynomial_kernel(inputs, inputs, power=power)
-    values, vectors = scipy.linalg.eigh(kernel, driver="evd", overwrite_a=True)
-    candidates = [leave_one_out(values, vectors, labels - mean, ridge) for ridge in ridges]
-    errors = [float(np.mean(residuals**2)) for residuals, _ in candidates]
-    check_finite("leave-one-out errors of kernel ridge regression", errors)
-    best = int(np.argmin(errors))
-    dual = candidates[best][1]
-    return KernelRidgeFit(inputs, power, dual, mean, ridges[best], errors[best])
-
-
-def leave_one_out(
-    eigenvalues: NDArray[np.float64],
-    eigenvectors: NDArray[np.float64],
-    centred_labels: NDArray[np.float64],
-    ridge: float,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Leave-one-out residuals alpha_i / (G^-1)_ii and dual coefficients alpha = G^-1 y.
-
-    G = K + ridge I, K = Q diag(eigenvalues) Q^T. The labels' mean is kept fixed: it is not
-    recomputed without the left-out label.
-    """
-    inverse = 1.0 / (np.maximum(eigenvalues, 0.0) + ridge)
-    dual = eigenvectors @ (inverse * (eigenvectors.T @ centred_labels))
-    diagonal = np.square(eigenvectors) @ inverse
-    return dual / diagonal, dual
-
-
-def tabulate_kernel_ridge(
-    study_name: str,
-    family: TeacherFamily,
-    evaluation: Evaluation,
-    kernel: KernelRidge,
-    *,
-    dimension: int,
-    replicate: int,
-    seed: int,
-) -> pd.DataFrame:
-    """Kernel ridge regression at every sample size of the grid up to ``max_sample_size``.
-
-    Columns after those of :mod:`.study`: sample_size, ridge, loo_error, mse (test MSE / Var(y)).
-
-    Raises:
-        ConfigError: if every sample size of the grid is above ``max_sample_size``.
-    """
-    teacher = draw_teacher(family, dimension=dimension, replicate=replicate, seed=seed)
-    grid = family.sample_exponents.sample_sizes(dimension)
-    sizes = [n for n in grid if 2 <= n <= kernel.max_sample_size]
-    if not sizes:
-        raise ConfigError(
-            f"kernel.max_sample_size {kernel.max_sample_size} is below every sample size of "
-            f"{study_name} at d = {dimension}, the smallest is {grid[0]}"
-        )
-    key = (teacher.degree, teacher.dimension, replicate)
-    train = Samples(teacher, "train", *key, seed=seed)
-    test = Samples(teacher, "test", *key, seed=seed)
-    test_inputs, test_labels = test.inputs(evaluation.test_size), test.labels(evaluation.test_size)
-    rows: list[dict[str, object]] = []
-    for n in track(sizes, total=len(sizes), label="kernel sample sizes"):
-        fit = fit_kernel_ridge(
-            train.inputs(n), train.labels(n), power=2 * teacher.degree, ridges=kernel.ridges
-        )
-        error = normalised_mse(fit.predict(test_inputs), test_labels)
-        rows.append(
-            {"sample_size": n, "ridge": fit.ridge, "loo_error": fit.loo_error, "mse": error}
-        )
-    return tabulate(
-        rows, study_name=study_name, family=family, teacher=teacher, replicate=replicate
+    sizes = [len(inputs)] if sample_sizes is None else list(sample_sizes)
+    # Column-major, as the factorisations want it.
+    matrix = np.empty((len(inputs), len(inputs)), order="F")
+    for low in range(0, len(inputs), _ROWS):
+        matrix[low : low + _ROWS] = kernel(inputs[low : low + _ROWS], inputs)
+    fits = fit_dual(matrix, labels, sizes, ridges=ridges, name=name)
+    dual = np.zeros((sizes[-1], len(sizes)))
+    for column, fit in enumerate(fits):
+        dual[: len(fit.coefficients), column] = fit.coefficients
+    return KernelRidgeFits(
+        sample_sizes=tuple(sizes),
+        ridges=tuple(fit.ridge for fit in fits),
+        loo_errors=tuple(fit.loo_error for fit in fits),
+        inputs=inputs[: sizes[-1]],
+        dual=dual,
+        label_means=np.array([fit.label_mean for fit in fits]),
+        kernel=kernel,
     )

@@ -39,30 +39,49 @@ class MomentMatrix:
         It takes 4 n D k floating-point operations.
         """
         fmap, dtype = self.samples.map, self.samples.dtype
-        folded, shift = fmap.fold(vectors.to(self.samples.device))
-        folded, shift = folded.to(dtype).contiguous(), shift.to(dtype)[:, None]
-        products = torch.zeros(self.size, len(vectors), device=folded.device, dtype=torch.float64)
-        totals = torch.zeros(len(vectors), device=folded.device, dtype=torch.float64)
+        folded = fmap.fold(vectors.to(self.samples.device)).to(dtype).contiguous()
+        shape = (fmap.raw_size, len(vectors))
+        products = torch.zeros(shape, device=folded.device, dtype=torch.float64)
         for block in self._blocks():
-            partial = torch.zeros(self.size, len(vectors), device=folded.device, dtype=dtype)
-            for where, inputs in block:
+            partial = torch.zeros(shape, device=folded.device, dtype=dtype)
+            for inputs, weights in block:
                 raw = fmap.raw(inputs)
-                latents = torch.mm(folded, raw).sub_(shift).mul_(self._weights[where])
-                partial.addmm_(raw, latents.T.contiguous())
-                totals += latents.sum(1)
+                latents = torch.mm(folded, raw).mul_(weights)
+                partial.addmm_(raw, latents.T)
             products += partial
-        return fmap.unfold(products.T, totals)
+        return fmap.unfold(products.T)
 
     def compress(self, vectors: NDArray[np.float64]) -> NDArray[np.float64]:
         """V C V^T (k x k) for rows V (k x D), with half the work of :meth:`apply`."""
         fmap, dtype = self.samples.map, self.samples.dtype
-        folded, shift = fmap.fold(torch.as_tensor(vectors, device=self.samples.device))
-        folded, shift = folded.to(dtype).contiguous(), shift.to(dtype)[:, None]
+        folded = fmap.fold(torch.as_tensor(vectors, device=self.samples.device))
+        folded = folded.to(dtype).contiguous()
         result = torch.zeros(len(vectors), len(vectors), device=folded.device, dtype=torch.float64)
         for where, inputs in self.samples.chunks(self.sample_size):
-            latents = torch.mm(folded, fmap.raw(inputs)).sub_(shift)
+            latents = torch.mm(folded, fmap.raw(inputs))
             result += (latents * self._weights[where]) @ latents.T
         return np.asarray(((result + result.T) / 2).cpu().numpy())
+
+    def localisation(self, vectors: NDArray[np.float64]) -> NDArray[np.float64]:
+        """How much of the quadratic form of each unit row v of V (k x D) one sample makes alone.
+
+        max_mu |w_mu| (v . F_mu)^2 / sum_mu |w_mu| (v . F_mu)^2 with w = (y - ybar) / n, k numbers
+        in [0, 1], 0 where the sum is. An eigenvector that one heavy-tailed label made has a share
+        of order 1; the share of a direction of many samples falls with n. The work is that of
+        :meth:`compress`.
+        """
+        fmap, dtype = self.samples.map, self.samples.dtype
+        folded = fmap.fold(torch.as_tensor(vectors, device=self.samples.device))
+        folded = folded.to(dtype).contiguous()
+        magnitudes = self._weights.abs()
+        largest = torch.zeros(len(vectors), device=folded.device, dtype=dtype)
+        total = torch.zeros(len(vectors), device=folded.device, dtype=torch.float64)
+        for where, inputs in self.samples.chunks(self.sample_size):
+            terms = torch.mm(folded, fmap.raw(inputs)).square_().mul_(magnitudes[where])
+            largest = torch.maximum(largest, terms.amax(1))
+            total += terms.sum(1)
+        share = torch.where(total > 0, largest / total, 0.0)
+        return np.asarray(share.clamp(max=1.0).cpu().numpy())
 
     def dense(self) -> NDArray[np.float64]:
         """C itself, D x D. It takes 2 n D^2 floating-point operations."""
@@ -70,21 +89,15 @@ class MomentMatrix:
         result = torch.zeros(self.size, self.size, device=self._weights.device, dtype=torch.float64)
         for block in self._blocks():
             partial = torch.zeros_like(result, dtype=self.samples.dtype)
-            for where, inputs in block:
+            for inputs, weights in block:
                 features = fmap.features(inputs)
-                partial.addmm_(features * self._weights[where], features.T)
+                partial.addmm_(features * weights, features.T)
             result += partial
         return np.asarray(((result + result.T) / 2).cpu().numpy())
 
-    def _blocks(self) -> Iterator[list[tuple[slice, Tensor]]]:
-        """Chunks of inputs, grouped by generation block: one float64 addition per group."""
-        step = self.samples.map.chunk
+    def _blocks(self) -> Iterator[Iterator[tuple[Tensor, Tensor]]]:
+        """Chunks of inputs and weights by generation block: one float64 addition per block."""
+        chunk = self.samples.map.chunk
         for start, inputs in self.samples.input_blocks(self.sample_size):
-            columns = inputs.shape[1]
-            yield [
-                (
-                    slice(start + low, start + min(low + step, columns)),
-                    inputs[:, low : low + step],
-                )
-                for low in range(0, columns, step)
-            ]
+            weights = self._weights[start : start + inputs.shape[1]]
+            yield zip(torch.split(inputs, chunk, dim=1), torch.split(weights, chunk), strict=True)

@@ -1,70 +1,28 @@
 """The layer-wise spectral algorithm along a grid of sample sizes, with all its measurements."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Literal
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from spectral_laws.device import find_device
 from spectral_laws.errors import ConfigError
 from spectral_laws.progress import track
+from spectral_laws.recovery.equivalent import simulate_equivalent
+from spectral_laws.recovery.evaluate import Estimate, Evaluator, Recovery
 from spectral_laws.recovery.krylov import leading_eigenpairs
 from spectral_laws.recovery.moment import MomentMatrix
-from spectral_laws.recovery.overlaps import (
-    direction_cos2,
-    feature_overlap,
-    matched_overlap,
-    n_recovered,
-)
-from spectral_laws.recovery.readout import ScalarReadout, normalised_mse, second_latent
+from spectral_laws.recovery.overlaps import direction_cos2, matched_overlap
 from spectral_laws.recovery.samples import Samples
-from spectral_laws.recovery.teacher import Teacher
-from spectral_laws.recovery.theory import bulk_edges, tail_mse
+from spectral_laws.recovery.teacher import Readout, Teacher, respond
+from spectral_laws.recovery.theory import LabelLaw, predict
 from spectral_laws.rng import generator
 
-SECOND_LAYERS = ("same_sample", "independent", "outliers")
-
-
-@dataclass(frozen=True)
-class Recovery:
-    """What was recovered from ``sample_size`` samples.
-
-    Attributes:
-        sample_size: n.
-        eigenvalues: the d1 eigenvalues theta_k of C of largest magnitude, in that order.
-        directions: their eigenvectors U^T, d1 x D orthonormal rows.
-        cos2: cos^2(theta_i) = ||U^T u_i||^2, per teacher direction.
-        matched_overlap: |<uhat_k, u_k>|, per rank.
-        feature_overlap: q_h on the test inputs.
-        mse: test MSE / Var(y), per second layer (``same_sample``, ``independent``, ``outliers``).
-        n_outliers: eigenvalues among the d1 outside the edges of the bulk.
-        edges: left and right edge of the bulk, from the labels.
-        tail_mse: theory, sum of lambda_i^2 over directions with D / lambda_i^2 > n.
-        iterations: passes over the samples.
-        residual: of the eigenvectors, relative to the largest |theta|.
-    """
-
-    sample_size: int
-    eigenvalues: NDArray[np.float64]
-    directions: NDArray[np.float64]
-    cos2: NDArray[np.float64]
-    matched_overlap: NDArray[np.float64]
-    feature_overlap: float
-    mse: Mapping[str, float]
-    n_outliers: int
-    edges: tuple[float, float]
-    tail_mse: float
-    iterations: int
-    residual: float
-
-    @property
-    def n_recovered(self) -> int:
-        """m(n): directions with cos^2 >= 1/2."""
-        return n_recovered(self.cos2)
+Matrix = NDArray[np.float64]
+_DRAWN_AT_ONCE = 1 << 16
 
 
 def recover_features(
@@ -91,7 +49,9 @@ def recover_features(
 
     - ``same_sample``: A2 = U^T C U = diag(theta), as published;
     - ``independent``: A2 from a second sample of the same size;
-    - ``outliers``: the same sample, eigenvalues inside the bulk set to zero.
+    - ``outliers``: the same sample, eigenvalues inside the bulk and spurious ones set to zero.
+
+    Test labels have no noise.
 
     Args:
         teacher: what is to be recovered.
@@ -112,24 +72,33 @@ def recover_features(
         ConfigError: if the grid is not increasing or starts below 2, or the device is missing.
         NumericalError: if the eigenvectors do not converge, or labels are NaN or infinite.
     """
-    sizes = list(sample_sizes)
-    if not sizes or sizes[0] < 2 or any(b <= a for a, b in pairwise(sizes)):
-        raise ConfigError(f"sample sizes must be increasing and at least 2, got {sizes}")
+    sizes = _increasing(sample_sizes)
     place, number = find_device(device), getattr(torch, dtype)
     key = (teacher.degree, teacher.dimension, replicate)
 
-    def stream(name: str, megabytes: float) -> Samples:
+    def stream(name: str, megabytes: float = np.inf, *, noiseless: bool = False) -> Samples:
         return Samples(
-            teacher, name, *key, seed=seed, device=place, dtype=number, memory_mb=megabytes
+            teacher,
+            name,
+            *key,
+            seed=seed,
+            device=place,
+            dtype=number,
+            memory_mb=megabytes,
+            noiseless=noiseless,
         )
 
     train = stream("train", memory_mb)
     # The second sample is read once per sample size: it gets the memory that is left.
     second = stream("second", max(0.0, memory_mb - train.megabytes(sizes[-1])))
-    evaluator = _Evaluator(
-        teacher,
-        test=(stream("test", np.inf), test_size),
-        readout=(stream("readout", np.inf), readout_size),
+    test, readout = stream("test", noiseless=True), stream("readout")
+    law = LabelLaw.of(teacher.weights, readout=teacher.readout, noise=teacher.noise)
+    evaluator = Evaluator(
+        law=law,
+        feature_dimension=teacher.feature_dimension,
+        test_latents=test.project(test_size, teacher.directions),
+        test_labels=test.labels(test_size),
+        readout_labels=readout.labels(readout_size),
         degree=readout_degree,
         ridge=ridge,
     )
@@ -138,7 +107,6 @@ def recover_features(
     block = torch.from_numpy(start).to(place)
     results = []
     for n in track(sizes, total=len(sizes), label="sample sizes"):
-        name = f"moment matrix of d = {teacher.dimension}, n = {n}"
         moment = MomentMatrix(train, n)
         pairs = leading_eigenpairs(
             moment.apply,
@@ -146,23 +114,36 @@ def recover_features(
             teacher.n_directions,
             tolerance=tolerance,
             max_iterations=max_iterations,
-            name=name,
+            name=f"moment matrix of d = {teacher.dimension}, n = {n}",
         )
         block = pairs.block  # the next matrix is close: a warm start
         directions = pairs.vectors.cpu().numpy()
-        edges = bulk_edges(train.labels(n), teacher.feature_dimension / n)
+        estimate = Estimate(
+            sample_size=n,
+            eigenvalues=pairs.values.cpu().numpy(),
+            cos2=direction_cos2(teacher.unit_directions, directions),
+            matched_overlap=matched_overlap(teacher.unit_directions, directions),
+            localisation=moment.localisation(directions),
+            independent=MomentMatrix(second, n).compress(directions),
+            iterations=pairs.iterations,
+            residual=pairs.residual,
+        )
         results.append(
             evaluator.measure(
-                n,
-                pairs.values.cpu().numpy(),
-                directions,
-                independent=MomentMatrix(second, n).compress(directions),
-                edges=edges,
-                iterations=pairs.iterations,
-                residual=pairs.residual,
+                estimate,
+                predict(law, teacher.feature_dimension / n),
+                readout=readout.project(readout_size, directions),
+                test=test.project(test_size, directions),
             )
         )
     return results
+
+
+def _increasing(sample_sizes: Sequence[int]) -> list[int]:
+    sizes = list(sample_sizes)
+    if not sizes or sizes[0] < 2 or any(b <= a for a, b in pairwise(sizes)):
+        raise ConfigError(f"sample sizes must be increasing and at least 2, got {sizes}")
+    return sizes
 
 
 def _block_width(teacher: Teacher) -> int:
@@ -170,71 +151,148 @@ def _block_width(teacher: Teacher) -> int:
     return min(teacher.feature_dimension, 8 * -(-(teacher.n_directions + 4) // 8))
 
 
-class _Evaluator:
-    """Test and readout samples of one teacher, drawn and labelled once."""
+def recover_equivalent(
+    weights: ArrayLike,
+    sample_sizes: Sequence[int],
+    *,
+    feature_dimension: int,
+    readout: Readout = "identity",
+    noise: float = 0.0,
+    seed: int = 0,
+    stream: tuple[str | int, ...] = (),
+    tolerance: float = 1e-3,
+    memory_mb: float = 4000.0,
+    test_size: int = 20000,
+    readout_size: int = 5000,
+    readout_degree: int = 5,
+    ridge: float = 1e-3,
+    device: str = "cpu",
+) -> list[Recovery]:
+    """The same for the Gaussian-equivalent model, exact in law, without inputs x.
 
-    def __init__(
-        self,
-        teacher: Teacher,
-        *,
-        test: tuple[Samples, int],
-        readout: tuple[Samples, int],
-        degree: int,
-        ridge: float,
-    ) -> None:
-        self.teacher = teacher
-        self.test, self.readout = test, readout
-        self.degree, self.ridge = degree, ridge
-        self.test_labels = test[0].labels(test[1])
-        self.readout_labels = readout[0].labels(readout[1])
-        self.true_features = test[0].project(test[1], teacher.directions)
+    Every sample size is an independent draw (:func:`.equivalent.simulate_equivalent`). Eigenvectors
+    inside the edges of the bulk need not converge; their overlaps, which vanish as D grows, count
+    as 0 and their eigenvalue as the edge of larger magnitude.
 
-    def measure(
-        self,
-        sample_size: int,
-        eigenvalues: NDArray[np.float64],
-        directions: NDArray[np.float64],
-        *,
-        independent: NDArray[np.float64],
-        edges: tuple[float, float],
-        iterations: int,
-        residual: float,
-    ) -> Recovery:
-        """All metrics of one estimate."""
-        teacher = self.teacher
-        test = self.test[0].project(self.test[1], directions)
-        readout = self.readout[0].project(self.readout[1], directions)
-        outside = (eigenvalues < edges[0]) | (eigenvalues > edges[1])
-        layers = {
-            "same_sample": np.diag(eigenvalues),
-            "independent": independent,
-            "outliers": np.diag(np.where(outside, eigenvalues, 0.0)),
-        }
-        return Recovery(
-            sample_size=sample_size,
-            eigenvalues=eigenvalues,
-            directions=directions,
-            cos2=direction_cos2(teacher.unit_directions, directions),
-            matched_overlap=matched_overlap(teacher.unit_directions, directions),
-            feature_overlap=feature_overlap(self.true_features, test),
-            mse={name: self._mse(layers[name], readout, test) for name in SECOND_LAYERS},
-            n_outliers=int(outside.sum()),
+    Args:
+        weights: lambda, d1 numbers; the rows are orthonormal.
+        sample_sizes: increasing n.
+        feature_dimension: D.
+        readout: g.
+        noise: standard deviation of the label noise; test labels have none.
+        seed: root of the random streams.
+        stream: name of this teacher's streams.
+        tolerance: stop, residual of the eigenvectors relative to the largest eigenvalue.
+        memory_mb: of the Krylov basis; a larger one is an error.
+        test_size: test inputs.
+        readout_size: samples of the scalar readout.
+        readout_degree: Hermite polynomials of the scalar readout.
+        ridge: its penalty.
+        device: torch device of the bulk arithmetic.
+
+    Raises:
+        ConfigError: if the grid is not increasing or starts below 2, or the device is missing.
+        NumericalError: if the basis outgrows the memory.
+    """
+    sizes = _increasing(sample_sizes)
+    place = find_device(device)
+    lambdas = np.asarray(weights, dtype=np.float64)
+    law = LabelLaw.of(lambdas, readout=readout, noise=noise)
+    width = len(lambdas)
+    random = generator(seed, *stream, "evaluation")
+    test, other_test = random.standard_normal((2, test_size, width))
+    fitted, other_fitted = random.standard_normal((2, readout_size, width))
+    evaluator = Evaluator(
+        law=law,
+        feature_dimension=feature_dimension,
+        test_latents=test,
+        test_labels=respond(test, lambdas, readout),
+        readout_labels=respond(fitted, lambdas, readout)
+        + noise * random.standard_normal(readout_size),
+        degree=readout_degree,
+        ridge=ridge,
+    )
+    results = []
+    for n in track(sizes, total=len(sizes), label="sample sizes"):
+        prediction = predict(law, feature_dimension / n)
+        edges = prediction.edges
+        drawn = simulate_equivalent(
+            lambdas,
+            feature_dimension=feature_dimension,
+            sample_size=n,
+            readout=readout,
+            noise=noise,
             edges=edges,
-            tail_mse=float(tail_mse(sample_size, teacher.feature_dimension, teacher.weights)),
-            iterations=iterations,
-            residual=residual,
+            tolerance=tolerance,
+            memory_mb=memory_mb,
+            seed=seed,
+            stream=(*stream, n),
+            device=place,
         )
+        outside = (drawn.eigenvalues < edges[0]) | (drawn.eigenvalues > edges[1])
+        learner = _Learner(np.where(outside, drawn.overlaps, 0.0))
+        residuals = np.where(outside, drawn.residuals, 0.0)
+        estimate = Estimate(
+            sample_size=n,
+            eigenvalues=np.where(outside, drawn.eigenvalues, max(edges, key=abs)),
+            cos2=(learner.overlaps**2).sum(axis=1),
+            matched_overlap=np.abs(np.diag(learner.overlaps)),
+            localisation=drawn.localisation,
+            independent=learner.second_layer(
+                lambdas,
+                n,
+                readout=readout,
+                noise=noise,
+                random=generator(seed, *stream, n, "second"),
+            ),
+            iterations=drawn.iterations,
+            residual=float(residuals.max() / np.abs(drawn.eigenvalues[0])),
+        )
+        results.append(
+            evaluator.measure(
+                estimate,
+                prediction,
+                readout=learner.latents(fitted, other_fitted),
+                test=learner.latents(test, other_test),
+            )
+        )
+    return results
 
-    def _mse(
+
+class _Learner:
+    """hhat1 = O^T h + L g, with O the overlaps <u_i, uhat_k> and L L^T = I - O^T O."""
+
+    def __init__(self, overlaps: Matrix) -> None:
+        self.overlaps = overlaps
+        rest = np.eye(overlaps.shape[1]) - overlaps.T @ overlaps
+        values, vectors = np.linalg.eigh(rest)
+        self.rest = vectors * np.sqrt(np.maximum(values, 0.0))
+
+    def latents(self, true: Matrix, other: Matrix) -> Matrix:
+        """hhat1, n x d1, from h and independent normals g, both n x d1."""
+        return np.asarray(true @ self.overlaps + other @ self.rest.T)
+
+    def second_layer(
         self,
-        second_layer: NDArray[np.float64],
-        readout: NDArray[np.float64],
-        test: NDArray[np.float64],
-    ) -> float:
-        fitted = ScalarReadout.fit(
-            second_latent(second_layer, readout),
-            self.readout_labels,
-            degree=self.degree,
-            ridge=self.ridge,
-        )
-        return normalised_mse(fitted.predict(second_latent(second_layer, test)), self.test_labels)
+        weights: Matrix,
+        sample_size: int,
+        *,
+        readout: Readout,
+        noise: float,
+        random: np.random.Generator,
+    ) -> Matrix:
+        """A2 = (1/n) sum (y - ybar) hhat1 hhat1^T of an independent sample."""
+        width = len(weights)
+        moments, squares = np.zeros((width, width)), np.zeros((width, width))
+        total = 0.0
+        for start in range(0, sample_size, _DRAWN_AT_ONCE):
+            count = min(_DRAWN_AT_ONCE, sample_size - start)
+            true, other = random.standard_normal((2, count, width), dtype=np.float32)
+            learned = self.latents(true, other)
+            labels = respond(true, weights, readout)
+            if noise > 0:
+                labels = labels + noise * random.standard_normal(count)
+            moments += (learned * labels[:, None]).T @ learned
+            squares += learned.T @ learned
+            total += float(labels.sum())
+        return (moments - total / sample_size * squares) / sample_size

@@ -3,7 +3,8 @@
 A stream is cut into generation blocks of fixed size. Block b is always drawn as a whole from its
 own counter, in float32 by numpy's Philox, whatever the device, the number of threads, the memory
 budget or the chunk of the arithmetic; a sample size n takes the first n samples. So sample size
-n1 < n2 of one stream is a prefix of n2.
+n1 < n2 of one stream is a prefix of n2. The noise on the labels has a stream of its own, cut into
+the same blocks: a noisy and a noiseless teacher see the same inputs.
 """
 
 from collections.abc import Iterator
@@ -25,16 +26,18 @@ class Samples:
     """The samples of one stream.
 
     Inputs stay in memory while they fit ``memory_mb`` (the first blocks of the stream do) and are
-    drawn again on every pass beyond it. Labels are computed once and kept.
+    drawn again on every pass beyond it. Labels y = g(h2) + noise * epsilon, epsilon ~ N(0, 1), are
+    computed once and kept.
 
     Args:
-        teacher: gives the labels.
+        teacher: gives the labels and the size of their noise.
         stream: name of the stream, e.g. ``("train", degree, dimension, replicate)``.
         seed: root of the random streams.
         device: where inputs are kept and arithmetic is done.
         dtype: of the arithmetic; inputs are drawn in float32 in any case.
         memory_mb: inputs kept, in units of 2^20 bytes.
         chunk: samples at a time in the arithmetic; see :class:`FeatureMap`.
+        noiseless: leave the noise out, for a test sample.
     """
 
     def __init__(
@@ -46,12 +49,14 @@ class Samples:
         dtype: torch.dtype = torch.float32,
         memory_mb: float = 1500.0,
         chunk: int | None = None,
+        noiseless: bool = False,
     ) -> None:
         self.teacher = teacher
         self.stream = stream
         self.seed = seed
         self.device = torch.device(device)
         self.dtype = dtype
+        self.noise = 0.0 if noiseless else teacher.noise
         self.map = FeatureMap(
             teacher.dimension, teacher.degree, device=device, dtype=dtype, chunk=chunk
         )
@@ -73,9 +78,9 @@ class Samples:
     def chunks(self, sample_size: int) -> Iterator[tuple[slice, Tensor]]:
         """Pairs of (positions, inputs d x b) in chunks that fit the cache."""
         for start, block in self.input_blocks(sample_size):
-            for low in range(0, block.shape[1], self.map.chunk):
-                piece = block[:, low : low + self.map.chunk]
-                yield slice(start + low, start + low + piece.shape[1]), piece
+            for piece in torch.split(block, self.map.chunk, dim=1):
+                yield slice(start, start + piece.shape[1]), piece
+                start += piece.shape[1]
 
     def inputs(self, sample_size: int) -> NDArray[np.float64]:
         """The first n inputs, n x d."""
@@ -103,12 +108,12 @@ class Samples:
         sample_size: int,
         vectors: NDArray[np.float64],
     ) -> NDArray[np.float64]:
-        folded, shift = self.map.fold(torch.as_tensor(vectors, device=self.device))
-        folded, shift = folded.to(self.dtype).contiguous(), shift.to(self.dtype)
+        folded = self.map.fold(torch.as_tensor(vectors, device=self.device))
+        folded = folded.to(self.dtype).contiguous()
         result = torch.empty(len(vectors), sample_size, device=self.device, dtype=self.dtype)
         for where, inputs in chunks:
             result[:, where] = folded @ self.map.raw(inputs)
-        return np.asarray((result - shift[:, None]).T.double().cpu().numpy())
+        return np.asarray(result.T.double().cpu().numpy())
 
     def _label_block(self, block: int) -> NDArray[np.float64]:
         inputs = self._block(block)
@@ -119,6 +124,9 @@ class Samples:
         )
         first_latents = self._project(chunks, GENERATION_BLOCK, self.teacher.directions)
         labels = self.teacher.respond(first_latents)
+        if self.noise:
+            random = block_generator(self.seed, "noise", *self.stream, block=block)
+            labels = labels + self.noise * random.standard_normal(GENERATION_BLOCK)
         check_finite(f"labels of stream {self.stream}, block {block}", labels)
         return labels
 

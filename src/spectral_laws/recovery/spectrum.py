@@ -15,7 +15,7 @@ from spectral_laws.progress import track
 from spectral_laws.recovery.moment import MomentMatrix
 from spectral_laws.recovery.samples import Samples
 from spectral_laws.recovery.study import draw_teacher, tabulate
-from spectral_laws.recovery.theory import bulk_edges
+from spectral_laws.recovery.theory import LabelLaw, bulk_density, bulk_edges
 from spectral_laws.rng import generator
 
 DENSE_LIMIT = 3000
@@ -103,7 +103,8 @@ def tabulate_spectrum(
     """The whole spectrum of one C: replicate 0 of ``point.dimension``, n = d^sample_exponent.
 
     Columns after those of :mod:`.study`: sample_size, eigenvalue, mass (1/D each, or quadrature
-    weights; see :func:`moment_spectrum`), edge_low, edge_high (of the bulk, from the labels).
+    weights; see :func:`moment_spectrum`), density (of the Gaussian-equivalent bulk there),
+    edge_low, edge_high (of that bulk).
 
     Raises:
         ConfigError: if the sample size is below 2 or the device is missing.
@@ -119,10 +120,23 @@ def tabulate_spectrum(
         device=find_device(device),
         memory_mb=memory_mb,
     )
-    low, high = bulk_edges(samples.labels(n), teacher.feature_dimension / n)
+    law = LabelLaw.of(teacher.weights, readout=teacher.readout, noise=teacher.noise)
+    ratio = teacher.feature_dimension / n
+    low, high = bulk_edges(law, ratio)
     values, masses = moment_spectrum(MomentMatrix(samples, n), seed=seed)
     rows: list[dict[str, object]] = [
-        {"sample_size": n, "eigenvalue": value, "mass": mass, "edge_low": low, "edge_high": high}
-        for value, mass in zip(values.tolist(), masses.tolist(), strict=True)
+        {
+            "sample_size": n,
+            "eigenvalue": value,
+            "mass": mass,
+            "density": density,
+            "edge_low": low,
+            "edge_high": high,
+        }
+        for value, mass, density in zip(
+            values.tolist(), masses.tolist(), bulk_density(law, ratio, values).tolist(), strict=True
+        )
     ]
-    return tabulate(rows, study_name=point.study, family=family, teacher=teacher, replicate=0)
+    return tabulate(
+        rows, study_name=point.study, family=family, dimension=point.dimension, replicate=0
+    )

@@ -10,20 +10,41 @@ from spectral_laws.recovery.teacher import Teacher
 
 STUDY_COLUMNS = (
     "study",
+    "features",
     "degree",
     "dimension",
     "feature_dimension",
     "n_directions",
     "gamma",
     "readout",
+    "noise",
     "seed",
 )
 
 
 def draw_teacher(family: TeacherFamily, *, dimension: int, replicate: int, seed: int) -> Teacher:
-    """The teacher of one dimension and replicate.
+    """The teacher of one dimension and replicate, with true Hermite features.
 
-    Two families that differ in the readout alone share directions, weights and inputs.
+    Two families that differ in readout or noise alone share directions, weights and inputs.
+
+    Raises:
+        ConfigError: if there are fewer features than directions.
+    """
+    return Teacher.draw(
+        dimension=dimension,
+        degree=family.degree,
+        n_directions=checked_width(family, dimension),
+        gamma=family.gamma,
+        rows=family.rows,
+        readout=family.readout,
+        noise=family.noise,
+        seed=seed,
+        replicate=replicate,
+    )
+
+
+def checked_width(family: TeacherFamily, dimension: int) -> int:
+    """d1 of a family at one dimension.
 
     Raises:
         ConfigError: if there are fewer features than directions.
@@ -31,19 +52,10 @@ def draw_teacher(family: TeacherFamily, *, dimension: int, replicate: int, seed:
     width, size = family.n_directions(dimension), family.feature_dimension(dimension)
     if width > size:
         raise ConfigError(
-            f"width_exponent {family.width_exponent} asks for d1 = {width} directions at "
-            f"d = {dimension}, but there are only D = {size} features"
+            f"{width} directions are asked for at d = {dimension}, but there are only "
+            f"D = {size} features"
         )
-    return Teacher.draw(
-        dimension=dimension,
-        degree=family.degree,
-        n_directions=width,
-        gamma=family.gamma,
-        rows=family.rows,
-        readout=family.readout,
-        seed=seed,
-        replicate=replicate,
-    )
+    return width
 
 
 def tabulate(
@@ -51,18 +63,20 @@ def tabulate(
     *,
     study_name: str,
     family: TeacherFamily,
-    teacher: Teacher,
+    dimension: int,
     replicate: int,
 ) -> pd.DataFrame:
     """A table of ``rows`` behind the columns that say which study, teacher and seed they are of."""
     head = {
         "study": study_name,
-        "degree": teacher.degree,
-        "dimension": teacher.dimension,
-        "feature_dimension": teacher.feature_dimension,
-        "n_directions": teacher.n_directions,
+        "features": family.features,
+        "degree": family.degree,
+        "dimension": dimension,
+        "feature_dimension": family.feature_dimension(dimension),
+        "n_directions": family.n_directions(dimension),
         "gamma": family.gamma,
-        "readout": teacher.readout,
+        "readout": family.readout,
+        "noise": family.noise,
         "seed": replicate,
     }
     return pd.DataFrame([head | row for row in rows])

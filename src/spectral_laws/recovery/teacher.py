@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ from spectral_laws.artifacts import check_finite
 from spectral_laws.recovery.hermite import feature_dimension, hermite_features
 from spectral_laws.rng import generator
 
-Readout = Literal["identity", "tanh"]
+Readout = Literal["identity", "tanh", "relu"]
 Rows = Literal["orthonormal", "gaussian"]
 
 
@@ -21,12 +21,19 @@ class Teacher:
 
     Source: arXiv:2605.14567, the hierarchical model.
 
+    Var(h2) = 1 exactly for degree 1 and orthonormal rows. For degree 2 the fourth cumulants of the
+    quadratic forms h1 add a term that falls with d,
+    (1/2) sum_ij lambda_i lambda_j [8 tr(A_i^2 A_j^2) + 4 tr(A_i A_j A_i A_j)],
+    with A_i written as a symmetric matrix.
+
     Attributes:
         directions: A, d1 x D float64, one row A_i per direction.
         weights: lambda, d1 signed numbers, |lambda_i| decreasing, sum of squares 1.
         dimension: d, of the inputs.
-        degree: q, of the Hermite features, 1 or 2.
-        readout: g, ``identity`` or ``tanh``.
+        degree: q, of the Hermite features.
+        readout: g, ``identity``, ``tanh`` or ``relu``; see :func:`apply_readout`.
+        noise: standard deviation of the Gaussian noise on the labels of a sample. It is drawn by
+            :class:`~spectral_laws.recovery.samples.Samples`; :meth:`labels` has none.
     """
 
     directions: NDArray[np.float64]
@@ -34,6 +41,7 @@ class Teacher:
     dimension: int
     degree: int
     readout: Readout = "identity"
+    noise: float = 0.0
 
     def __post_init__(self) -> None:
         size = feature_dimension(self.dimension, self.degree)
@@ -52,8 +60,10 @@ class Teacher:
             )
         if np.any(np.diff(np.abs(self.weights)) > 1e-12):
             raise ValueError("weights must be ordered by decreasing magnitude")
-        if self.readout not in ("identity", "tanh"):
-            raise ValueError(f"readout must be identity or tanh, got {self.readout!r}")
+        if self.readout not in get_args(Readout):
+            raise ValueError(f"readout must be one of {get_args(Readout)}, got {self.readout!r}")
+        if not (self.noise >= 0.0 and math.isfinite(self.noise)):
+            raise ValueError(f"noise must be non-negative and finite, got {self.noise}")
 
     @classmethod
     def draw(
@@ -65,21 +75,23 @@ class Teacher:
         degree: int = 2,
         rows: Rows = "orthonormal",
         readout: Readout = "identity",
+        noise: float = 0.0,
         seed: int = 0,
         replicate: int = 0,
     ) -> "Teacher":
         """Draw a teacher.
 
-        The stream is named by degree, dimension and replicate: teachers that differ in the
-        readout alone have the same directions and weights, so they can be compared in pairs.
+        The stream is named by degree, dimension and replicate: teachers that differ in readout or
+        noise alone have the same directions and weights, so they can be compared in pairs.
 
         Args:
             dimension: d.
             n_directions: d1, at most D.
             gamma: |lambda_i| = Z i^-gamma with random signs.
-            degree: q, 1 or 2.
+            degree: q, at least 1.
             rows: ``orthonormal``, or ``gaussian`` with variance 1/D.
-            readout: g, ``identity`` or ``tanh``.
+            readout: g, ``identity``, ``tanh`` or ``relu``.
+            noise: standard deviation of the noise on the labels of a sample.
             seed: root of the random streams.
             replicate: which of several independent teachers under one seed.
 
@@ -92,11 +104,11 @@ class Teacher:
         if rows not in ("orthonormal", "gaussian"):
             raise ValueError(f"rows must be orthonormal or gaussian, got {rows!r}")
         random = generator(seed, "teacher", degree, dimension, replicate)
-        weights = power_law_weights(n_directions, gamma) * random.choice((-1.0, 1.0), n_directions)
+        weights = draw_weights(n_directions, gamma, random)
         directions = random.standard_normal((n_directions, size)) / math.sqrt(size)
         if rows == "orthonormal":
             directions = np.ascontiguousarray(np.linalg.qr(directions.T)[0].T)
-        return cls(directions, weights, dimension, degree, readout)
+        return cls(directions, weights, dimension, degree, readout, noise)
 
     @property
     def n_directions(self) -> int:
@@ -117,19 +129,47 @@ class Teacher:
         """h1 = A F(x), n x d1 in float64, of inputs n x d."""
         return hermite_features(inputs, self.degree) @ self.directions.T
 
-    def second_latent(self, first_latents: NDArray[np.floating]) -> NDArray[np.float64]:
-        """h2 = (1/sqrt 2) sum_i lambda_i (h1_i^2 - 1), n numbers, of h1 n x d1."""
-        h1 = np.asarray(first_latents, dtype=np.float64)
-        return np.asarray((h1**2 - 1.0) @ self.weights / math.sqrt(2.0))
-
     def respond(self, first_latents: NDArray[np.floating]) -> NDArray[np.float64]:
-        """Labels y = g(h2), n numbers, of h1 n x d1."""
-        h2 = self.second_latent(first_latents)
-        return np.tanh(h2) if self.readout == "tanh" else h2
+        """Labels y = g(h2) without noise, n numbers, of h1 n x d1."""
+        return respond(first_latents, self.weights, self.readout)
 
     def labels(self, inputs: NDArray[np.floating]) -> NDArray[np.float64]:
-        """Labels y of inputs n x d, in float64."""
+        """Labels y without noise of inputs n x d, in float64."""
         return self.respond(self.first_latents(inputs))
+
+
+def respond(
+    first_latents: NDArray[np.floating], weights: NDArray[np.float64], readout: Readout
+) -> NDArray[np.float64]:
+    """Labels y = g(h2) with h2 = (1/sqrt 2) sum_i lambda_i (h1_i^2 - 1), n numbers.
+
+    Args:
+        first_latents: h1, n x d1.
+        weights: lambda, d1 numbers.
+        readout: g, see :func:`apply_readout`.
+    """
+    h1 = np.asarray(first_latents, dtype=np.float64)
+    return apply_readout(np.asarray((h1**2 - 1.0) @ weights / math.sqrt(2.0)), readout)
+
+
+def apply_readout(second_latent: NDArray[np.float64], readout: Readout) -> NDArray[np.float64]:
+    """g(h2), elementwise: ``identity``, ``tanh``, or ``relu``, max(h2, 0).
+
+    The last is not centred. E[g] plays no part: labels are centred wherever they are used.
+    """
+    if readout == "tanh":
+        return np.asarray(np.tanh(second_latent))
+    if readout == "relu":
+        return np.asarray(np.maximum(second_latent, 0.0))
+    return second_latent
+
+
+def draw_weights(
+    n_directions: int, gamma: float, random: np.random.Generator
+) -> NDArray[np.float64]:
+    """lambda_i = z_i Z i^-gamma with random signs z_i; see :func:`power_law_weights`."""
+    signs = random.choice((-1.0, 1.0), n_directions)
+    return power_law_weights(n_directions, gamma) * signs
 
 
 def power_law_weights(n_directions: int, gamma: float) -> NDArray[np.float64]:

@@ -1,118 +1,418 @@
-"""What theory says beside the measurements: thresholds, tail sums and the edges of the bulk.
+"""The sharp theory of the moment matrix: its bulk, its outliers, their overlaps, the test error.
 
-Source: arXiv:2605.14567 for thresholds and laws; the bulk's edges are this project's own.
+In the Gaussian-equivalent model (F replaced by N(0, I_D)) everything is explicit at fixed
+c = D/n. With m(z) = (1/D) tr (C - z)^-1 and averages over the label y and the latents h_i,
+
+    z = -1/m + E[y / (1 + c y m)]                                           (bulk)
+    z_i = E[y h_i^2 / (1 + c y m_i)], where m_i solves z(m_i) = z_i          (outlier i)
+    cos^2_i = 1 / (1 + c m' E[y^2 h_i^2 / (1 + c y m_i)^2]),
+    1/m' = 1/m_i^2 - c E[y^2 / (1 + c y m_i)^2]                              (overlap i)
+
+on the branch m < 0, m' > 0; for lambda_i < 0 the same with -y. The averages need no samples: y is
+a function of h2, a weighted sum of chi-squared variables, whose law follows from its
+characteristic function prod_j (1 - i sqrt2 lambda_j t)^(-1/2) exp(-i lambda_j t / sqrt2), and
+weighing by h_i^2 turns one chi^2_1 into a chi^2_3: E[h_i^2 f(h2)] = E[f(h2 + sqrt2 lambda_i E)]
+with E exponential, one more factor (1 - i sqrt2 lambda_i t)^-1.
+
+Labels with a tail have poles: a sample with 1 + c y m < 0 makes an eigenvalue of its own beyond
+z(m), a spurious outlier. Labels within ``POLE_MARGIN`` of the pole and beyond it are left out of
+the averages, and the spurious outliers are counted (:attr:`Prediction.spurious`).
+
+Source: this project; the paper gives orders of magnitude alone (:mod:`.scaling_laws`).
 """
 
 import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
 
 import numpy as np
+from numpy.polynomial.hermite_e import hermegauss
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import brentq
+from scipy.stats import chi2
 
 from spectral_laws.artifacts import check_finite
+from spectral_laws.recovery.readout import ScalarReadout, normalised_mse, second_latent
+from spectral_laws.recovery.teacher import Readout, apply_readout, respond
+from spectral_laws.rng import generator
+
+Vector = NDArray[np.float64]
+SecondLayer = Literal["same_sample", "independent", "outliers"]
+SECOND_LAYERS: tuple[SecondLayer, ...] = ("same_sample", "independent", "outliers")
+
+POLE_MARGIN = 0.05
+"""Samples with 1 + c y m below this are left out: nearer ones make outliers of their own."""
+_SPACING = 1 / 64
+_TAIL_LOGARITHM = 24.0  # the grid ends where a tail of scale sqrt2 lambda has fallen by e^-24
+_NEGLIGIBLE = 1e-14
+_EXPLICIT = 8  # directions whose own law is put on the grid
+_NOISE_NODES = 9
 
 
-def thresholds(weights: ArrayLike, feature_dimension: int) -> NDArray[np.float64]:
-    """Order of the sample size at which direction i appears, n_i = D / lambda_i^2.
+@dataclass(frozen=True)
+class LabelLaw:
+    """The law of the centred label y, and of y weighed by each h_i^2, in bins.
 
-    Raises:
-        ValueError: if a weight is zero.
+    Attributes:
+        weights: lambda, d1 numbers.
+        readout: g.
+        noise: standard deviation of the label noise.
+        labels: centred label of each bin, B numbers.
+        probabilities: of each bin, B numbers of sum 1.
+        weighed: E[h_i^2; bin] of the strongest directions, one row of sum 1 each.
     """
-    values = np.asarray(weights, dtype=np.float64)
-    if np.any(values == 0):
-        raise ValueError("weights must not be zero")
-    return feature_dimension / values**2
+
+    weights: Vector
+    readout: Readout
+    noise: float
+    labels: Vector
+    probabilities: Vector
+    weighed: Vector
+
+    @classmethod
+    def of(
+        cls,
+        weights: ArrayLike,
+        *,
+        readout: Readout = "identity",
+        noise: float = 0.0,
+        count: int | None = None,
+    ) -> "LabelLaw":
+        """The law for orthonormal rows and Gaussian features, to about 1e-4.
+
+        Args:
+            weights: lambda, by decreasing magnitude.
+            readout: g.
+            noise: standard deviation of the label noise.
+            count: only this many directions, the strongest, are weighed; the others must be too
+                weak to be recovered at any c that is asked for.
+
+        Raises:
+            ValueError: if there are no weights or their sum of squares is not 1.
+        """
+        lambdas = np.asarray(weights, dtype=np.float64)
+        if lambdas.ndim != 1 or abs(float(lambdas @ lambdas) - 1.0) > 1e-8:
+            raise ValueError("weights must be d1 numbers whose squares add up to 1")
+        values, masses = _latent_law(lambdas, len(lambdas) if count is None else count)
+        labels = apply_readout(values, readout)
+        if noise > 0:
+            nodes, shares = hermegauss(_NOISE_NODES)
+            shares = shares / shares.sum()
+            labels = (labels[:, None] + noise * nodes).ravel()
+            masses = (masses[:, :, None] * shares).reshape(len(masses), -1)
+        labels = labels - labels @ masses[0]
+        return cls(lambdas, readout, noise, labels, masses[0], masses[1:])
+
+    @cached_property
+    def variance(self) -> float:
+        """Var(y)."""
+        return float(self.probabilities @ self.labels**2)
 
 
-def recovered_count(
-    sample_size: ArrayLike, feature_dimension: int, weights: ArrayLike
-) -> NDArray[np.int64]:
-    """m(n) = #{i : n >= D / lambda_i^2}.
+def _latent_law(weights: Vector, count: int) -> tuple[Vector, Vector]:
+    """Grid of h2 (B) and, per row, its probabilities and those weighed by h_i^2 (1 + count x B).
 
-    For |lambda_i| = Z i^-gamma this is the integer part of (Z^2 n / D)^(1 / (2 gamma)), up to d1.
+    A product of transforms: of the masses on the grid for the strongest directions, whose density
+    has a pole, and of the characteristic function for the others.
     """
-    n = np.asarray(sample_size, dtype=np.float64)
-    return np.asarray((n[..., None] >= thresholds(weights, feature_dimension)).sum(-1))
+    scale = math.sqrt(2.0) * float(np.abs(weights).max())
+    half = _TAIL_LOGARITHM * scale + 12.0
+    size = 1 << math.ceil(math.log2(2 * half / _SPACING))
+    strong = np.argsort(-np.abs(weights), kind="stable")[:_EXPLICIT]
+    plain, squared = (
+        {i: _transform(_chi_squared_masses(weights[i], dof, size)) for i in strong}
+        for dof in (1, 3)
+    )
+    t = 2 * np.pi * np.fft.rfftfreq(size, _SPACING)
+    weak = np.delete(weights, strong)
+    rest = np.exp(-1j * t * weak.sum() / math.sqrt(2.0))
+    for weight in weak:
+        rest /= np.sqrt(1.0 - 1j * math.sqrt(2.0) * weight * t)
+    phi = rest * np.prod(list(plain.values()), axis=0)
+    rows = [phi]
+    for i, weight in enumerate(weights[:count]):
+        if i in plain:
+            others = [plain[j] for j in strong if j != i]
+            rows.append(rest * squared[i] * np.prod(others, axis=0))
+        else:
+            rows.append(phi / (1.0 - 1j * math.sqrt(2.0) * weight * t))
+    masses = np.array([np.fft.fftshift(np.fft.irfft(np.conj(row), size)) for row in rows])
+    kept = masses[0] > _NEGLIGIBLE
+    masses = np.maximum(masses[:, kept], 0.0)
+    return _nodes(size)[kept], masses / masses.sum(axis=1, keepdims=True)
 
 
-def tail_mse(
-    sample_size: ArrayLike, feature_dimension: int, weights: ArrayLike
-) -> NDArray[np.float64]:
-    """Exact finite-d1 tail sum_{i > m(n)} lambda_i^2: the MSE if the first m(n) are known.
+def _nodes(size: int) -> Vector:
+    return _SPACING * (np.arange(size, dtype=np.float64) - size // 2)
+
+
+def _transform(masses: Vector) -> NDArray[np.complex128]:
+    """E exp(i t X) on the grid of frequencies."""
+    return np.asarray(np.conj(np.fft.rfft(np.fft.ifftshift(masses))))
+
+
+def _chi_squared_masses(weight: float, dof: int, size: int) -> Vector:
+    """Masses on the grid of weight (chi^2_dof - 1) / sqrt 2, which keep its mean.
+
+    Each value is shared between its two neighbours: the mass of a node is the second difference
+    of E[(X - v)_+] = dof S_{dof+2}(v) - v S_dof(v), S the survival function.
+    """
+    unit = abs(weight) / math.sqrt(2.0)
+    ends = _SPACING * (np.arange(-1, size + 1) - size // 2) / unit + 1.0
+    beyond = np.where(
+        ends > 0, dof * chi2.sf(ends, dof + 2) - ends * chi2.sf(ends, dof), dof - ends
+    )
+    masses = np.diff(beyond, 2) * unit / _SPACING
+    masses[ends[2:] <= 0] = 0.0
+    return masses if weight > 0 else np.roll(masses[::-1], 1)
+
+
+@dataclass(frozen=True)
+class _Side:
+    """The right side of the spectrum for labels y, or the left side for -y; s = -m > 0."""
+
+    labels: Vector
+    probabilities: Vector
+    ratio: float  # c = D / n
+
+    def reach(self, s: Vector) -> tuple[Vector, NDArray[np.bool_]]:
+        """1 + c y m and whether it is above the margin, for every s (rows) and bin."""
+        distance = 1.0 - self.ratio * s[:, None] * self.labels
+        return distance, distance > POLE_MARGIN
+
+    def weighted(self, s: Vector, masses: Vector, *, power: int) -> Vector:
+        """E[(y / (1 + c y m))^power] under ``masses`` (B, or one row per s), for every s."""
+        distance, near = self.reach(s)
+        terms = np.where(near, self.labels / np.where(near, distance, 1.0), 0.0) ** power
+        return np.asarray((terms * masses).sum(axis=1))
+
+    def position(self, s: Vector) -> Vector:
+        """z(m)."""
+        return np.asarray(1.0 / s + self.weighted(s, self.probabilities, power=1))
+
+    def slope(self, s: Vector) -> Vector:
+        """dz/dm, which is positive outside the bulk."""
+        return np.asarray(1.0 / s**2 - self.ratio * self.weighted(s, self.probabilities, power=2))
+
+    def edge(self) -> float:
+        """The first zero of dz/dm from s = 0, at the edge of the bulk.
+
+        At large c every sample makes an eigenvalue of its own and there may be none: then where
+        s^2 dz/dm is smallest, which is where the last zero was as c grew.
+        """
+        unit = 1.0 / (self.ratio * math.sqrt(float(self.probabilities @ self.labels**2)))
+        low, nearest, best = 0.0, math.inf, 0.0
+        for block in np.array_split(unit * np.geomspace(1e-6, 1e6, 480), 12):
+            slope = self.slope(block)
+            inside = np.flatnonzero(slope <= 0)
+            if inside.size:
+                high = float(block[inside[0]])
+                low = float(block[inside[0] - 1]) if inside[0] else low
+                break
+            k = int(np.argmin(block**2 * slope))
+            if block[k] ** 2 * slope[k] < nearest:
+                nearest, best = float(block[k] ** 2 * slope[k]), float(block[k])
+            low = float(block[-1])
+        else:
+            return best
+        for _ in range(40):
+            middle = 0.5 * (low + high)
+            low, high = (middle, high) if self.slope(np.array([middle]))[0] > 0 else (low, middle)
+        return low
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What the sharp theory says at one c = D/n.
+
+    Attributes:
+        edges: left and right edge of the bulk.
+        positions: z_i of every direction, NaN where it has no outlier.
+        cos2: cos^2_i of its outlier's eigenvector with direction i, 0 where it has none.
+        spurious: per direction, share of samples that make an outlier beyond z_i (times n: their
+            expected number), on either side.
+    """
+
+    edges: tuple[float, float]
+    positions: Vector
+    cos2: Vector
+    spurious: Vector
+
+    def visible_cos2(self, sample_size: int) -> Vector:
+        """cos^2_i where the outlier is among the d1 largest in magnitude, else 0.
+
+        Spurious outliers of ``sample_size`` labels take places in that list.
+        """
+        magnitudes = np.nan_to_num(np.abs(self.positions), nan=0.0)
+        rank = np.argsort(np.argsort(-magnitudes, kind="stable"), kind="stable")
+        ahead = rank + sample_size * self.spurious
+        return np.where(ahead < len(self.cos2), self.cos2, 0.0)
+
+
+def predict(law: LabelLaw, aspect_ratio: float) -> Prediction:
+    """Bulk edges, outliers and overlaps at c = D/n.
 
     Args:
-        sample_size: n, any shape.
-        feature_dimension: D.
-        weights: lambda, by decreasing magnitude.
-    """
-    squares = np.asarray(weights, dtype=np.float64) ** 2
-    tails = np.append(np.cumsum(squares[::-1])[::-1], 0.0)
-    return np.asarray(tails[recovered_count(sample_size, feature_dimension, weights)])
-
-
-def asymptotic_mse(
-    sample_size: ArrayLike, *, dimension: int, degree: int, n_directions: int, gamma: float
-) -> NDArray[np.float64]:
-    """The paper's scaling law of the MSE, without its constant.
-
-    gamma > 1/2: (n / d^q)^(-1 + 1/(2 gamma)), for n >> d^q;
-    gamma < 1/2: 1 - (n / (d1 d^q))^(1/(2 gamma) - 1), for d^q << n << d1 d^q.
-
-    Raises:
-        ValueError: at gamma = 1/2 and gamma = 0, where there is no power law, and for n outside
-            the window of the law.
-    """
-    n = np.asarray(sample_size, dtype=np.float64)
-    scale = float(dimension) ** degree
-    if gamma <= 0.0 or gamma == 0.5:
-        raise ValueError(f"no power law at gamma = {gamma}")
-    if np.any(n < scale):
-        raise ValueError(f"the law holds for n above d^q = {scale:g}")
-    if gamma > 0.5:
-        return np.asarray((n / scale) ** (-1.0 + 1.0 / (2.0 * gamma)))
-    if np.any(n > n_directions * scale):
-        raise ValueError(f"the law holds for n below d1 d^q = {n_directions * scale:g}")
-    return np.asarray(1.0 - (n / (n_directions * scale)) ** (1.0 / (2.0 * gamma) - 1.0))
-
-
-def bulk_edges(labels: ArrayLike, aspect_ratio: float) -> tuple[float, float]:
-    """Left and right edge of the bulk of C, from the labels alone.
-
-    With y centred, c = D/n and z(m) = -1/m + mean[y / (1 + c y m)], the right edge is the minimum
-    of z over m in (-1/(c max y), 0), and the left edge is minus the right edge for -y. They are
-    the edges for Gaussian features that do not depend on the labels. Labels so large that each
-    makes an outlier of its own are inside the edges, so with unbounded labels the edges bound the
-    bulk from outside; with bounded labels they are sharp.
-
-    Args:
-        labels: y, n numbers.
+        law: of the labels.
         aspect_ratio: c = D/n.
 
     Raises:
-        ValueError: if the labels are all equal or the ratio is not positive.
-        NumericalError: if a label is NaN or infinite.
+        ValueError: if the ratio is not positive.
     """
-    y = np.asarray(labels, dtype=np.float64)
-    check_finite("labels of bulk_edges", y)
+    right, left = _sides(law, aspect_ratio)
+    ends = {1: right.edge(), -1: left.edge()}
+    edges = (
+        -float(left.position(np.array([ends[-1]]))[0]),
+        float(right.position(np.array([ends[1]]))[0]),
+    )
+    count = len(law.weights)
+    positions, cos2, spurious = np.full(count, np.nan), np.zeros(count), np.zeros(count)
+    for sign, side in ((1, right), (-1, left)):
+        mine = np.flatnonzero(np.sign(law.weights[: len(law.weighed)]) == sign)
+        found, s = _outliers(side, law.weighed[mine], ends[sign])
+        which = mine[found]
+        if which.size == 0:
+            continue
+        slope = side.slope(s)
+        spread = side.weighted(s, law.weighed[which], power=2)
+        positions[which] = sign * side.position(s)
+        cos2[which] = 1.0 / (1.0 + aspect_ratio * spread / slope)
+        spurious[which] = [
+            float(law.probabilities[np.abs(law.labels) > 1.0 / (aspect_ratio * si)].sum())
+            for si in s
+        ]
+    check_finite("cos^2 of the sharp theory", cos2)
+    return Prediction(edges, positions, cos2, spurious)
+
+
+def _outliers(side: _Side, weighed: Vector, end: float) -> tuple[NDArray[np.bool_], Vector]:
+    """Which directions have an outlier, and s = -m there: the zero of z(m) - M_i(m) by bisection.
+
+    z falls and M_i grows with s on (0, end), so there is at most one zero.
+    """
+
+    def excess(s: Vector, masses: Vector) -> Vector:
+        return side.position(s) - side.weighted(s, masses, power=1)
+
+    if len(weighed) == 0:
+        return np.zeros(0, dtype=np.bool_), np.zeros(0)
+    found = excess(np.full(len(weighed), end), weighed) < 0
+    masses = weighed[found]
+    low, high = np.zeros(len(masses)), np.full(len(masses), end)
+    for _ in range(30):
+        middle = 0.5 * (low + high)
+        above = excess(middle, masses) > 0
+        low, high = np.where(above, middle, low), np.where(above, high, middle)
+    return found, 0.5 * (low + high)
+
+
+def bulk_edges(law: LabelLaw, aspect_ratio: float) -> tuple[float, float]:
+    """Left and right edge of the bulk of C at c = D/n.
+
+    They are sharp for bounded labels. Labels with a tail add spurious outliers beyond them.
+
+    Raises:
+        ValueError: if the ratio is not positive.
+    """
+    right, left = _sides(law, aspect_ratio)
+    ends = [float(side.position(np.array([side.edge()]))[0]) for side in (left, right)]
+    return -ends[0], ends[1]
+
+
+def _sides(law: LabelLaw, aspect_ratio: float) -> tuple[_Side, _Side]:
     if not aspect_ratio > 0:
         raise ValueError(f"aspect_ratio must be positive, got {aspect_ratio}")
-    y = y - y.mean()
-    if y.max() <= 0:
-        raise ValueError("labels are all equal: there is no bulk")
-    return -_right_edge(-y, aspect_ratio), _right_edge(y, aspect_ratio)
+    right = _Side(law.labels, law.probabilities, aspect_ratio)
+    return right, _Side(-law.labels, law.probabilities, aspect_ratio)
 
 
-def _right_edge(y: NDArray[np.float64], c: float) -> float:
-    """Minimum of z: with m = -s / (c max y), z' = 0 where mean[(r s / (1 - r s))^2] = c.
+def bulk_density(law: LabelLaw, aspect_ratio: float, points: ArrayLike) -> Vector:
+    """Spectral density of the bulk at real points x, Im m(x + i0) / pi.
 
-    r = y / max y. The left side grows with s from 0 to infinity on (0, 1), so there is one root.
+    The fixed point m = -1 / (z - E[y / (1 + c y m)]) is solved by damped iteration from above the
+    real axis, then by Newton's method; outside the bulk the density is 0.
+
+    Args:
+        law: of the labels.
+        aspect_ratio: c = D/n.
+        points: x, any shape.
+
+    Raises:
+        ValueError: if the ratio is not positive.
     """
-    ratio = y / y.max()
+    if not aspect_ratio > 0:
+        raise ValueError(f"aspect_ratio must be positive, got {aspect_ratio}")
+    x = np.asarray(points, dtype=np.float64)
+    y, p, c = law.labels, law.probabilities, aspect_ratio
+    density = np.zeros(x.size)
+    low, high = bulk_edges(law, c)
+    width = high - low
+    for k, value in enumerate(x.ravel()):
+        if not low < value < high:
+            continue
+        m = 1j / math.sqrt(c * law.variance)
+        for height in width * np.geomspace(1.0, 1e-6, 9):
+            z = complex(value, height)
+            for _ in range(60):
+                kernel = y / (1.0 + c * y * m)
+                residual = -1.0 / m + p @ kernel - z
+                step = residual / (1.0 / m**2 - c * (p @ kernel**2))
+                while (m - step).imag <= 0:
+                    step *= 0.5
+                m = m - step
+                if abs(step) < 1e-10 * abs(m):
+                    break
+        density[k] = m.imag / math.pi
+    return density.reshape(x.shape)
 
-    def excess(gap: float) -> float:
-        s = 1.0 - gap
-        return math.log(float(np.mean((ratio * s / (1.0 - ratio * s)) ** 2)) / c)
 
-    gap = float(brentq(excess, 1e-14, 1.0 - 1e-14, xtol=1e-15, rtol=1e-12))
-    s = 1.0 - gap
-    return float(c * y.max() / s + np.mean(y / (1.0 - ratio * s)))
+def second_layer_coefficients(
+    law: LabelLaw, prediction: Prediction, second_layer: SecondLayer
+) -> Vector:
+    """Diagonal of A2 in the basis of the estimated directions, d1 numbers.
+
+    ``independent``: E[y (h_i^2 - 1)] cos^2_i; ``outliers``: z_i of the outliers, else 0;
+    ``same_sample``: z_i of the outliers, else the edge of larger magnitude.
+    """
+    if second_layer == "independent":
+        moments = law.weighed @ law.labels
+        return np.append(moments, np.zeros(len(law.weights) - len(moments))) * prediction.cos2
+    edge = max(prediction.edges, key=abs) if second_layer == "same_sample" else 0.0
+    return np.where(np.isnan(prediction.positions), edge, prediction.positions)
+
+
+def predict_mse(
+    law: LabelLaw,
+    prediction: Prediction,
+    second_layer: SecondLayer,
+    *,
+    readout_degree: int = 5,
+    samples: int = 1 << 15,
+    seed: int = 0,
+) -> float:
+    """Test MSE / Var(y) of the noise-free label, from the predicted overlaps.
+
+    Identity readout: with the coefficients a of :func:`second_layer_coefficients`,
+    1 - (sum_i lambda_i cos^2_i a_i)^2 / sum_i a_i^2, the best linear readout of hhat2. Other
+    readouts: hhat1_i = cos_i h_i + sin_i g_i and y are drawn, and the polynomial readout fitted.
+
+    Args:
+        law: of the labels.
+        prediction: at the wanted c.
+        second_layer: which A2.
+        readout_degree: of the polynomial readout, for readouts other than the identity.
+        samples: draws of the fit, and as many of the test.
+        seed: of the draws.
+    """
+    a = second_layer_coefficients(law, prediction, second_layer)
+    if not a.any():
+        return 1.0
+    if law.readout == "identity":
+        return float(1.0 - (law.weights * prediction.cos2 @ a) ** 2 / (a @ a))
+    random = generator(seed, "predicted mse")
+    h, other = random.standard_normal((2, 2 * samples, len(a)))
+    learned = np.sqrt(prediction.cos2) * h + np.sqrt(1.0 - prediction.cos2) * other
+    labels = respond(h, law.weights, law.readout)
+    latent = second_latent(np.diag(a), learned)
+    fit = ScalarReadout.fit(latent[:samples], labels[:samples], degree=readout_degree)
+    return normalised_mse(fit.predict(latent[samples:]), labels[samples:])

@@ -1,0 +1,120 @@
+"""Which rows of the recovery tables a claim rests on."""
+
+from typing import Literal
+
+import pandas as pd
+
+from spectral_laws.errors import NoFitError
+
+Features = Literal["equivalent", "hermite"]
+"""The Gaussian equivalent, in which the paper's laws are exact at large d, or true features."""
+
+CURVE = ["study", "degree", "dimension", "seed", "direction"]
+"""One direction of one teacher along the sample sizes."""
+
+
+def count_groups(rows: pd.DataFrame, columns: list[str]) -> int:
+    """Number of distinct combinations of ``columns``."""
+    return len(rows.drop_duplicates(columns))
+
+
+def identity_readout(table: pd.DataFrame) -> pd.DataFrame:
+    """The rows of studies whose readout is the identity."""
+    return table[table["readout"] == "identity"]
+
+
+def with_features(table: pd.DataFrame, features: Features) -> pd.DataFrame:
+    """Rows of the Gaussian equivalent, or of true Hermite features of degree 2 and more.
+
+    At degree 1 true features are Gaussian, so they say nothing about the difference.
+    """
+    rows = table["features"] == features
+    return table[rows & (table["degree"] >= 2)] if features == "hermite" else table[rows]
+
+
+def uncensored(thresholds: pd.DataFrame) -> tuple[pd.DataFrame, int]:
+    """Rows of directions whose n* lies inside the grid for every seed, and how many do not.
+
+    A direction of a study and dimension is left out as a whole if one of its seeds is censored:
+    keeping the other seeds would select those that were recovered early.
+    """
+    key = ["study", "dimension", "direction"]
+    inside = thresholds["censored"].eq("no")
+    whole = inside.groupby([thresholds[name] for name in key]).transform("all")
+    left_out = count_groups(thresholds[~whole], key)
+    return thresholds[whole].reset_index(drop=True), left_out
+
+
+def left_out_text(count: int) -> str:
+    """How many directions :func:`uncensored` left out."""
+    return f"{count} direction(s) with n* outside the grid left out"
+
+
+def widest_study(table: pd.DataFrame, *, minimum: int) -> pd.DataFrame:
+    """Rows of the study with the most directions per teacher, of those with enough dimensions.
+
+    Of equals the one with the most dimensions, then the one whose name comes first.
+
+    Raises:
+        NoFitError: if none has ``minimum`` dimensions.
+    """
+    studies = _with_dimensions(table, minimum)
+    order = studies.sort_values(["directions", "dimensions"], ascending=False, kind="stable")
+    return _rows_of(table, order)
+
+
+def fixed_width_study(table: pd.DataFrame, *, minimum: int = 3) -> pd.DataFrame:
+    """Rows of the study with the largest dimension, of those with as many directions at every one.
+
+    Of equals the one with the most dimensions, then the one whose name comes first.
+
+    Raises:
+        NoFitError: if none has ``minimum`` dimensions.
+    """
+    studies = _with_dimensions(table, minimum)
+    fixed = studies[studies["widths"] == 1]
+    if fixed.empty:
+        raise NoFitError("no study has the same number of directions at every dimension")
+    order = fixed.sort_values(["largest", "dimensions"], ascending=False, kind="stable")
+    return _rows_of(table, order)
+
+
+def growing_width_study(table: pd.DataFrame, *, minimum: int = 2) -> pd.DataFrame:
+    """Rows of the study with the most dimensions, of those whose width grows with d as d^eps.
+
+    Raises:
+        NoFitError: if none has ``minimum`` dimensions.
+    """
+    studies = _with_dimensions(table, minimum)
+    growing = studies[studies["widths"] > 1]
+    if growing.empty:
+        raise NoFitError("no study has a number of directions that grows with the dimension")
+    return _rows_of(table, growing.sort_values("dimensions", ascending=False, kind="stable"))
+
+
+def dimensions_text(rows: pd.DataFrame) -> str:
+    """The dimensions of ``rows`` in a few words: 'd = 50' or 'd = 25 to 64'."""
+    low, high = int(rows["dimension"].min()), int(rows["dimension"].max())
+    return f"d = {low}" if low == high else f"d = {low} to {high}"
+
+
+def _with_dimensions(table: pd.DataFrame, minimum: int) -> pd.DataFrame:
+    """One row per study with at least ``minimum`` dimensions, by name."""
+    studies = table.groupby("study").agg(
+        directions=("n_directions", "mean"),
+        widths=("n_directions", "nunique"),
+        dimensions=("dimension", "nunique"),
+        largest=("dimension", "max"),
+    )
+    enough = studies[studies["dimensions"] >= minimum]
+    if enough.empty:
+        found = 0 if studies.empty else int(studies["dimensions"].max())
+        raise NoFitError(
+            f"no study that counts has {minimum} dimensions (the largest number is {found})"
+        )
+    return pd.DataFrame(enough)
+
+
+def _rows_of(table: pd.DataFrame, order: pd.DataFrame) -> pd.DataFrame:
+    first = table["study"].eq(str(order.index[0]))
+    return table[first].reset_index(drop=True)

@@ -1,0 +1,226 @@
+"""What the recovery figures share: choosing studies, points with intervals, theory, guides."""
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.ticker import NullFormatter
+from numpy.typing import ArrayLike, NDArray
+
+from spectral_laws.errors import DataError
+from spectral_laws.plotting.style import FAINT, ordered_colors
+from spectral_laws.plotting.tables import plural, summarise_seeds
+
+STUDY = (
+    "study", "features", "degree", "dimension", "feature_dimension", "n_directions", "gamma",
+    "readout", "noise", "seed",
+)  # fmt: skip
+"""Columns that every table of a recovery study starts with."""
+GUIDE = (0, (1, 1.5))
+"""Dash of a guide to the eye: a slope without a level."""
+STEPS = (0, (4, 1.5))
+"""Dash of the paper's laws, which hold up to a constant."""
+FEATURES = {"hermite": "true features", "equivalent": "Gaussian equivalent"}
+
+Vector = NDArray[np.float64]
+
+
+def of_study(table: pd.DataFrame, study: str, *, name: str) -> pd.DataFrame:
+    """The rows of one study.
+
+    Raises:
+        DataError: if there are none; the message says which studies there are.
+    """
+    rows = table[table["study"] == study]
+    if rows.empty:
+        known = ", ".join(dict.fromkeys(table["study"]))
+        raise DataError(f"{name} table: no study {study!r}, there are {known}")
+    return rows
+
+
+def of_largest_dimension(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows of the largest d."""
+    largest: pd.DataFrame = rows[rows["dimension"] == rows["dimension"].max()]
+    return largest
+
+
+def of_layer(metrics: pd.DataFrame, layer: str) -> pd.DataFrame:
+    """The rows of one second layer.
+
+    Raises:
+        DataError: if there are none.
+    """
+    rows = metrics[metrics["second_layer"] == layer]
+    if rows.empty:
+        raise DataError(f"metrics table: no rows with second_layer {layer!r}")
+    return rows
+
+
+def spread(values: Iterable[int], *, shown: int) -> list[int]:
+    """At most ``shown`` of the values, evenly over their order, ends included."""
+    ordered = sorted(set(values))
+    if len(ordered) <= shown:
+        return ordered
+    picks = np.linspace(0, len(ordered) - 1, shown).round().astype(int)
+    return [ordered[i] for i in picks]
+
+
+def squared_weights(n_directions: int, gamma: float) -> Vector:
+    """lambda_i^2 = i^(-2 gamma) / sum_j j^(-2 gamma), i = 1..d1: the same for every teacher."""
+    powers = np.arange(1, n_directions + 1, dtype=np.float64) ** (-2.0 * gamma)
+    return np.asarray(powers / powers.sum())
+
+
+def staircases(rows: pd.DataFrame) -> tuple[Vector, Vector, Vector]:
+    """The paper's staircases of one teacher family, as steps in n.
+
+    Returns:
+        n_i = D / lambda_i^2 in increasing order; the recovered count m(n) from n_i on; the tail
+        sum of lambda_j^2 over j > m(n) from n_i on. Below n_1 they are 0 and 1.
+    """
+    first = rows.iloc[0]
+    squares = squared_weights(int(first["n_directions"]), float(first["gamma"]))
+    limits = float(first["feature_dimension"]) / squares
+    # Where gamma = 0 all steps are at one n: the curve goes through each of them upright.
+    tails = np.append(np.cumsum(squares[::-1])[::-1], 0.0)[1:]
+    return limits, np.arange(1.0, squares.size + 1), tails
+
+
+def draw_points(
+    axis: Axes,
+    x: ArrayLike,
+    points: pd.DataFrame,
+    *,
+    hollow: bool = False,
+    **line: Any,  # noqa: ANN401
+) -> None:
+    """Means over seeds with their intervals, from :func:`.tables.summarise_seeds`."""
+    centre = points["centre"].to_numpy(dtype=np.float64)
+    below = np.maximum(centre - points["low"].to_numpy(dtype=np.float64), 0)
+    above = np.maximum(points["high"].to_numpy(dtype=np.float64) - centre, 0)
+    style: dict[str, Any] = {
+        "linestyle": "none",
+        "marker": "o",
+        "elinewidth": 0.6,
+        "capsize": 0,
+        "zorder": 3,
+    }
+    if hollow:
+        style |= {"markerfacecolor": "white"}
+    axis.errorbar(np.asarray(x), centre, yerr=np.stack([below, above]), **(style | line))
+
+
+def draw_curve(
+    axis: Axes,
+    rows: pd.DataFrame,
+    measured: str,
+    predicted: str,
+    *,
+    exponent_axis: bool,
+    confidence: float,
+    logarithmic: bool,
+    **points: Any,  # noqa: ANN401
+) -> None:
+    """One measured quantity of one d against n as points, and its prediction as a line.
+
+    Both are means over seeds: geometric ones where ``logarithmic``.
+
+    Args:
+        axis: where.
+        rows: rows of one study and dimension, one per sample size and seed.
+        measured: column of the points.
+        predicted: column of the line.
+        exponent_axis: x is log n / log d, else n / D.
+        confidence: level of the intervals.
+        logarithmic: for errors; otherwise the quantity lies in [0, 1].
+        points: passed to :func:`draw_points`.
+    """
+    options: dict[str, Any] = {"confidence": confidence, "logarithmic": logarithmic}
+    if not logarithmic:
+        options["bounds"] = (0.0, 1.0)
+    means = summarise_seeds(rows, ["sample_size"], measured, **options)
+    theory = summarise_seeds(rows, ["sample_size"], predicted, **options)
+    first = rows.iloc[0]
+    sizes = means["sample_size"].to_numpy(dtype=np.float64)
+    x = (
+        np.log(sizes) / np.log(float(first["dimension"]))
+        if exponent_axis
+        else sizes / float(first["feature_dimension"])
+    )
+    axis.plot(x, theory["centre"], color=points.get("color"), linewidth=0.9, zorder=2)
+    draw_points(axis, x, means, **points)
+
+
+def draw_guide(
+    axis: Axes, ends: Sequence[float], through: tuple[float, float], slope: float
+) -> None:
+    """A dotted power law of given slope through a point, over ``ends``, behind everything."""
+    x = np.array([min(ends), max(ends)], dtype=np.float64)
+    y = through[1] * (x / through[0]) ** slope
+    axis.plot(x, y, color=FAINT, linestyle=GUIDE, linewidth=0.9, zorder=0)
+
+
+def label_dimensions(axis: Axes, dimensions: Iterable[float]) -> None:
+    """Label a logarithmic x axis at the dimensions themselves, as many as there is room for."""
+    ordered = sorted(set(dimensions))
+    room = math.log(ordered[-1] / ordered[0]) / 11 if len(ordered) > 1 else 1.0
+    ticks: list[float] = []
+    for dimension in ordered[::-1]:
+        if not ticks or math.log(ticks[-1] / dimension) >= room:
+            ticks.append(dimension)
+    axis.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    axis.set_xticks(ordered, minor=True)
+    axis.xaxis.set_minor_formatter(NullFormatter())
+
+
+def dimension_colors(dimensions: Iterable[int]) -> dict[int, str]:
+    """Colours of input dimensions, dark to light with d."""
+    return ordered_colors(sorted(set(dimensions)), palette="viridis")
+
+
+def direction_colors(directions: Iterable[int]) -> dict[int, str]:
+    """Colours of teacher directions, dark to light with i."""
+    return ordered_colors(sorted(set(directions)), palette="plasma")
+
+
+def gamma_colors(gammas: Iterable[float]) -> dict[float, str]:
+    """Colours of the exponents of the strengths, dark to light with gamma."""
+    return ordered_colors(sorted(set(gammas)), palette="magma")
+
+
+def describe(rows: pd.DataFrame, *, dimension: bool = False) -> str:
+    """What was drawn: features, degree, gamma, seeds; with d and D, on two lines."""
+    first = rows.iloc[0]
+    kind = "Gaussian features" if first["degree"] == 1 else FEATURES[str(first["features"])]
+    if dimension:
+        kind += f"\n$d$ = {first['dimension']}, $D$ = {first['feature_dimension']:,}"
+    return rf"{kind}, $q$ = {first['degree']}, $\gamma$ = {first['gamma']:g}, {seed_range(rows)}"
+
+
+def seed_range(rows: pd.DataFrame) -> str:
+    """Number of seeds of each study and dimension in words: '5 seeds', '3-5 seeds'."""
+    counts = sorted(rows.groupby(["study", "dimension"])["seed"].nunique().unique())
+    if len(counts) == 1:
+        return plural(int(counts[0]), "seed")
+    return f"{counts[0]}-{counts[-1]} seeds"
+
+
+def size_handles(
+    rows: pd.DataFrame, colors: dict[int, str], symbols: dict[int, str]
+) -> list[Line2D]:
+    """Legend entries for the input dimensions of a table."""
+    sizes = dict(sorted(zip(rows["dimension"], rows["feature_dimension"], strict=True)))
+    return [
+        Line2D([], [], color=colors[d], marker=symbols[d], linestyle="none",
+               label=rf"$d$ = {d}, $D$ = {size:,}")
+        for d, size in sizes.items()
+    ]  # fmt: skip
+
+
+def kind_handle(label: str, **line: Any) -> Line2D:  # noqa: ANN401
+    """A legend entry for a kind of mark, in grey unless it has a colour of its own."""
+    return Line2D([], [], **({"color": FAINT, "label": label} | line))

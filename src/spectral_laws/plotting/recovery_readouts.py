@@ -1,0 +1,105 @@
+"""Nonlinear readouts against the identity: the paper's figure 5."""
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from spectral_laws.errors import DataError
+from spectral_laws.plotting.recovery_mse import METRICS
+from spectral_laws.plotting.recovery_panels import (
+    describe,
+    draw_curve,
+    kind_handle,
+    of_layer,
+    of_study,
+)
+from spectral_laws.plotting.style import (
+    READOUT_COLORS,
+    TEXT_WIDTH,
+    label_decades,
+    markers,
+    styled,
+)
+from spectral_laws.plotting.tables import require
+
+_READOUTS = ("identity", "tanh", "relu")
+
+
+@styled
+def draw_recovery_readouts(
+    metrics: pd.DataFrame,
+    *,
+    study: str = "quadratic",
+    equivalent: str = "equivalent",
+    confidence: float = 0.95,
+) -> Figure:
+    """Test MSE / Var(y) and feature overlap against n / D, one colour per readout.
+
+    Left: the studies ``study``, ``study``_tanh and ``study``_relu; right: the same of
+    ``equivalent``; each at the largest d that its readouts share. Points are means over seeds of
+    the independent second layer (of the MSE: geometric) with Student's interval, lines the sharp
+    theory of the Gaussian equivalent.
+
+    Args:
+        metrics: metrics table of ``recover_features``.
+        study: study with the identity readout, true features.
+        equivalent: study with the identity readout, Gaussian equivalent.
+        confidence: level of the intervals.
+
+    Raises:
+        DataError: if a column is missing, a study is unknown, or has no other readout beside it.
+        NumericalError: if a value is NaN, infinite, or an error is not positive.
+    """
+    require(metrics, METRICS, name="metrics")
+    symbols = markers(_READOUTS)
+    figure = Figure(figsize=(TEXT_WIDTH, 3.9), layout="constrained")
+    axes = figure.subplots(2, 2, sharex="col", sharey="row")
+    present: set[str] = set()
+    for column, base in enumerate((study, equivalent)):
+        tables = readout_studies(metrics, base)
+        present |= set(tables)
+        for readout, rows in tables.items():
+            for axis, measured, predicted in (
+                (axes[0, column], "mse", "predicted_mse"),
+                (axes[1, column], "feature_overlap", "predicted_overlap"),
+            ):
+                draw_curve(
+                    axis, rows, measured, predicted, exponent_axis=False, confidence=confidence,
+                    logarithmic=measured == "mse", color=READOUT_COLORS[readout],
+                    marker=symbols[readout],
+                )  # fmt: skip
+        title = describe(pd.concat(tables.values()), dimension=True)
+        axes[0, column].set_title(f"({'ab'[column]}) {title}", loc="left")
+        axes[1, column].set(xscale="log", xlabel=r"samples per feature, $n\,/\,D$")
+    axes[0, 0].set(yscale="log", ylabel=r"test MSE / Var($y$)")
+    axes[1, 0].set(ylim=(-0.03, 1.03), ylabel="feature overlap (fraction)")
+    for axis in axes.flat:
+        label_decades(axis)
+    handles = [
+        kind_handle(f"readout {name}", color=READOUT_COLORS[name], marker=symbols[name],
+                    linestyle="none")
+        for name in _READOUTS
+        if name in present
+    ]  # fmt: skip
+    handles.append(kind_handle("sharp theory", linewidth=0.9))
+    figure.legend(handles=handles, loc="outside upper center", ncols=len(handles))
+    return figure
+
+
+def readout_studies(metrics: pd.DataFrame, base: str) -> dict[str, pd.DataFrame]:
+    """Rows of ``base``, ``base``_tanh, ``base``_relu by readout, at their largest common d.
+
+    Raises:
+        DataError: if ``base`` is missing, stands alone, or shares no d with the others.
+    """
+    metrics = of_layer(metrics, "independent")
+    tables = {"identity": of_study(metrics, base, name="metrics")}
+    for readout in _READOUTS[1:]:
+        rows = metrics[metrics["study"] == f"{base}_{readout}"]
+        if len(rows):
+            tables[readout] = rows
+    if len(tables) == 1:
+        raise DataError(f"metrics table: no study {base}_tanh or {base}_relu beside {base}")
+    shared = set.intersection(*(set(rows["dimension"]) for rows in tables.values()))
+    if not shared:
+        raise DataError(f"metrics table: {base} and its other readouts have no dimension in common")
+    return {name: rows[rows["dimension"] == max(shared)] for name, rows in tables.items()}

@@ -1,0 +1,187 @@
+"""The sharp theory against measurement: overlaps, and the constant of the threshold."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from spectral_laws.errors import DataError
+from spectral_laws.plotting.recovery_directions import DIRECTIONS
+from spectral_laws.plotting.recovery_panels import (
+    GUIDE,
+    STEPS,
+    STUDY,
+    dimension_colors,
+    draw_points,
+    kind_handle,
+    of_study,
+    seed_range,
+)
+from spectral_laws.plotting.style import (
+    COLUMN_WIDTH,
+    FAINT,
+    THEORY,
+    label_decades,
+    markers,
+    styled,
+)
+from spectral_laws.plotting.tables import groups, plural, require, shorten, summarise_seeds
+
+_THRESHOLDS = (
+    *STUDY, "direction", "weight", "threshold", "half_recovery", "censored",
+    "predicted_half_recovery",
+)  # fmt: skip
+_HOLLOW = "0.35"
+
+
+@styled
+def draw_recovery_sharp_theory(
+    directions: pd.DataFrame,
+    thresholds: pd.DataFrame,
+    *,
+    study: str = "quadratic",
+    confidence: float = 0.95,
+) -> Figure:
+    """(a) predicted against measured cos^2; (b) n*_i lambda_i^2 / D against |lambda_i|.
+
+    (a) One point per direction and sample size of every study of equivalent features with identity
+    readout, the mean over seeds, coloured by d; the diagonal is agreement. (b) The sample size of
+    cos^2 = 1/2 in units of D / lambda_i^2, geometric mean over seeds with Student's interval:
+    filled, the same studies; hollow, ``study`` with true features; lines, the sharp theory. Only
+    directions that cross 1/2 inside the grid for every seed are drawn; the others are counted.
+
+    Args:
+        directions: directions table of ``recover_features``.
+        thresholds: thresholds table of ``recover_features``.
+        study: study with true features.
+        confidence: level of the intervals.
+
+    Raises:
+        DataError: if a column or the study is missing, or there is no equivalent study.
+        NumericalError: if a cos^2 is NaN or infinite.
+    """
+    require(directions, DIRECTIONS, name="directions")
+    require(thresholds, _THRESHOLDS, name="thresholds")
+    overlaps = equivalent_identity(directions, name="directions")
+    crossings = equivalent_identity(thresholds, name="thresholds")
+    true = of_study(thresholds, study, name="thresholds")
+    colors = dimension_colors([*overlaps["dimension"], *true["dimension"]])
+    symbols = markers(overlaps["study"])
+    figure = Figure(figsize=(COLUMN_WIDTH, 6.3), layout="constrained")
+    upper, lower = figure.subplots(2, 1, height_ratios=[1.15, 1])
+    _draw_overlaps(upper, overlaps, colors, symbols)
+    _draw_constants(lower, crossings, true, colors, symbols, confidence)
+    figure.legend(handles=_handles(colors, symbols, study), loc="outside lower center", ncols=3)
+    return figure
+
+
+def equivalent_identity(table: pd.DataFrame, *, name: str) -> pd.DataFrame:
+    """Rows of studies with equivalent features, identity readout and no noise.
+
+    Raises:
+        DataError: if there are none.
+    """
+    plain = (table["readout"] == "identity") & (table["noise"] == 0)
+    rows = table[plain & (table["features"] == "equivalent")]
+    if rows.empty:
+        raise DataError(f"{name} table: no study with equivalent features and identity readout")
+    return rows
+
+
+def _draw_overlaps(
+    axis: Axes, rows: pd.DataFrame, colors: dict[int, str], symbols: dict[str, str]
+) -> None:
+    by = ["study", "dimension", "sample_size", "direction"]
+    means = rows.groupby(by, as_index=False)[["cos2", "predicted_cos2"]].mean()
+    axis.plot([0, 1], [0, 1], color=THEORY, linewidth=0.8, zorder=0)
+    for (name, dimension), points in groups(means, "study", "dimension"):
+        axis.plot(
+            points["predicted_cos2"], points["cos2"], symbols[name], color=colors[dimension],
+            markersize=2.4, markeredgewidth=0, alpha=0.7,
+        )  # fmt: skip
+    found = rows[rows["cos2"] >= 0.5]
+    gap = (found["cos2"] - found["predicted_cos2"]).abs().mean()
+    axis.text(
+        0.03, 0.97,
+        f"{len(means):,} points, means over {seed_range(rows)}\n"
+        rf"mean $|$measured $-$ predicted$|$, $\cos^2\geq 1/2$: {gap:.3f}",
+        transform=axis.transAxes, va="top",
+    )  # fmt: skip
+    axis.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.22), aspect="equal")
+    axis.set(xlabel=r"predicted $\cos^2\theta_i$", ylabel=r"measured $\cos^2\theta_i$")
+    axis.set_yticks(np.linspace(0, 1, 6))
+    axis.set_title("(a) Gaussian equivalent", loc="left")
+
+
+def _draw_constants(
+    axis: Axes,
+    crossings: pd.DataFrame,
+    true: pd.DataFrame,
+    colors: dict[int, str],
+    symbols: dict[str, str],
+    confidence: float,
+) -> None:
+    missing = 0
+    for table, hollow in ((crossings, False), (true, True)):
+        for (name, dimension), rows in groups(table, "study", "dimension"):
+            kept = complete(rows, "half_recovery")
+            missing += rows["direction"].nunique() - kept["direction"].nunique()
+            color = colors[dimension]
+            if len(kept):
+                points = constants(kept, "half_recovery", confidence)
+                line: dict[str, Any] = {"color": color, "marker": "o" if hollow else symbols[name]}
+                draw_points(axis, points["strength"], points, hollow=hollow, **line)
+    for _, rows in groups(crossings, "study", "n_directions"):
+        kept = complete(rows, "predicted_half_recovery")
+        if len(kept):
+            theory = constants(kept, "predicted_half_recovery", confidence)
+            axis.plot(theory["strength"], theory["centre"], color=THEORY, linewidth=0.7, zorder=2)
+    axis.axhline(1.0, color=FAINT, linestyle=STEPS, linewidth=0.8, zorder=0)
+    axis.axhline(0.5, color=FAINT, linestyle=GUIDE, linewidth=0.9, zorder=0)
+    axis.set(xscale="log", yscale="log", xlabel=r"strength $|\lambda_i|$")
+    axis.set_ylabel(r"$n^*_i\,\lambda_i^2\,/\,D$")
+    low, high = axis.get_ylim()
+    axis.set_ylim(min(low, 0.4), max(high, 3))
+    label_decades(axis)
+    title = f"(b) half-recovery, {seed_range(pd.concat([crossings, true]))}"
+    if missing:
+        title += f"\n1/2 not crossed by every seed: {plural(missing, 'direction')} left out"
+    axis.set_title(title, loc="left")
+
+
+def complete(rows: pd.DataFrame, value: str) -> pd.DataFrame:
+    """Rows of the directions (of each dimension) for which no seed lacks ``value``."""
+    known = rows.groupby(["dimension", "direction"])[value].transform(lambda v: v.notna().all())
+    return rows[known.astype(bool)]
+
+
+def constants(rows: pd.DataFrame, value: str, confidence: float) -> pd.DataFrame:
+    """Constants n lambda^2 / D of each |lambda|: geometric mean over seeds with its interval."""
+    scaled = rows.assign(
+        strength=rows["weight"].abs().round(9), constant=rows[value] / rows["threshold"]
+    )
+    return summarise_seeds(
+        scaled, ["strength"], "constant", confidence=confidence, logarithmic=True
+    )
+
+
+def _handles(colors: dict[int, str], symbols: dict[str, str], study: str) -> list[Line2D]:
+    handles = [
+        kind_handle(f"$d$ = {d}", color=color, marker=".", markersize=8, linestyle="none")
+        for d, color in colors.items()
+    ]
+    handles += [
+        kind_handle(shorten(str(name)), color=_HOLLOW, marker=symbol, linestyle="none")
+        for name, symbol in symbols.items()
+    ]
+    return [
+        *handles,
+        kind_handle(f"{shorten(study)} (true)", color=_HOLLOW, marker="o",
+                    markerfacecolor="white", linestyle="none"),
+        kind_handle("sharp theory", color=THEORY, linewidth=0.8),
+        kind_handle(r"$D/\lambda_i^2$", linestyle=STEPS, linewidth=0.8),
+        kind_handle("leaves the bulk", linestyle=GUIDE),
+    ]  # fmt: skip

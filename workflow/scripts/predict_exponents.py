@@ -1,0 +1,25 @@
+"""Exponents of the test error from the sharp theory."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from spectral_laws.artifacts import Provenance, write_table
+from spectral_laws.cli import run, settings_option
+from spectral_laws.config import ErrorExponents
+from spectral_laws.recovery.error_exponents import tabulate_error_exponents
+
+
+def main(
+    exponents: Annotated[ErrorExponents, settings_option(ErrorExponents)],
+    output: Annotated[Path, typer.Option(help="Table to write.")],
+    seed: Annotated[int, typer.Option(help="Root of the random streams.", min=0)] = 0,
+) -> None:
+    """Fit the exponents for every gamma, width and draw of the signs."""
+    provenance = Provenance({"exponents": exponents.model_dump(mode="json")}, seed)
+    write_table(tabulate_error_exponents(exponents, seed=seed), output, provenance)
+
+
+if __name__ == "__main__":
+    run(main)
