@@ -3,19 +3,20 @@
 Where both fit (D about 1000) the two are timed in one run: directly, C of n x D Gaussian features
 through the block Krylov estimator with the features kept in memory. At the paper's size
 (d = 400, D = 80200, n = 60 D) the direct form is counted alone: with our estimator
-4 n D k operations per pass of a block of k vectors, and as published 15 passes of d1 + 10 vectors in
-d x d form, 8 n D k each.
+4 n D k operations per pass of a block of k vectors, and as published 15 passes of d1 + 10 vectors
+in d x d form, 8 n D k each.
 
-    python benchmarks/equivalent.py [--fast]
+Run from the repository's root: ``python benchmarks/equivalent.py``.
 """
 
-import argparse
 import resource
 import time
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 import torch
+import typer
 
 from spectral_laws.recovery import (
     LabelLaw,
@@ -34,18 +35,22 @@ PUBLISHED_PASSES, OVERSAMPLING = 15, 10
 
 @dataclass(frozen=True)
 class Timed:
+    """Cost and result of one run."""
+
     seconds: float
     operations: float
     cos2: np.ndarray
 
 
 def draw_weights(dimension: int) -> np.ndarray:
+    """Weights of the paper: d1 = floor(sqrt d), gamma = 0.4, random signs."""
     width = int(dimension**0.5)
     signs = np.random.default_rng(3).choice((-1.0, 1.0), width)
     return power_law_weights(width, 0.4) * signs
 
 
 def in_law(weights: np.ndarray, size: int, sample_size: int) -> Timed:
+    """The exact simulation in law."""
     law = LabelLaw.of(weights)
     edges = predict(law, size / sample_size).edges
     start = time.perf_counter()
@@ -60,6 +65,7 @@ def in_law(weights: np.ndarray, size: int, sample_size: int) -> Timed:
 
 
 def directly(weights: np.ndarray, size: int, sample_size: int) -> Timed:
+    """The block Krylov estimator on drawn features, kept in memory."""
     teacher = Teacher(np.eye(len(weights), size), weights, size, 1)
     start = time.perf_counter()
     samples = Samples(teacher, "equivalent benchmark", seed=1, memory_mb=1e6)
@@ -74,10 +80,10 @@ def directly(weights: np.ndarray, size: int, sample_size: int) -> Timed:
     return Timed(seconds, 4.0 * sample_size * size * width * pairs.iterations, cos2)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--fast", action="store_true", help="small sizes, for a check")
-    fast = parser.parse_args().fast
+def main(
+    fast: Annotated[bool, typer.Option("--fast", help="Small sizes, for a check.")] = False,
+) -> None:
+    """Print seconds, operations, their ratios, peak memory and the distance from theory."""
     dimension = 20 if fast else 45
     size, weights = feature_dimension(dimension, 2), draw_weights(dimension)
     sample_size = 60 * size
@@ -111,4 +117,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    typer.run(main)

@@ -36,7 +36,7 @@ from spectral_laws.rng import generator
 OVERLAP = 0.999
 PUBLISHED_ITERATIONS = 15
 OVERSAMPLING = 10
-TUNED_BATCH = 256  # the fastest of 128 .. 16384: k x batch x d numbers stay in cache
+TUNED_BATCH = 256  # the fastest of 128 .. 4096: k x batch x d numbers stay in cache
 
 
 @dataclass(frozen=True)
@@ -129,8 +129,8 @@ def report(sizes: list[int], published: list[Published], ours: list[Result]) -> 
         )
         print(
             f"total, {name}: {sum(times):.1f} s against {total:.2f} s, ratio "
-            f"{sum(times) / total:.1f} (with {PUBLISHED_ITERATIONS} iterations at every n, whatever "
-            f"their overlap: {fixed:.1f} s, ratio {fixed / total:.1f})"
+            f"{sum(times) / total:.1f} (with {PUBLISHED_ITERATIONS} iterations at every n, "
+            f"whatever their overlap: {fixed:.1f} s, ratio {fixed / total:.1f})"
         )
     for who, results in (("published", published), ("ours", ours)):
         short = [n for n, r in zip(sizes, results, strict=True) if r.overlap < OVERLAP]

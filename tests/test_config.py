@@ -61,17 +61,25 @@ def test_every_key_of_the_default_preset_has_a_comment(root):
         ("recovery.studies.quadratic.gama", 0.4, r"recovery\.studies\.quadratic\.gama: unknown"),
         ("recovery.studies.quadratic.gamma", -0.1, r"quadratic\.gamma: .*found -0.1"),
         ("recovery.studies.quadratic.gamma", float("nan"), r"quadratic\.gamma: "),
-        ("recovery.studies.quadratic.degree", 3, r"quadratic\.degree: .*found 3"),
+        ("recovery.studies.quadratic.degree", 7, r"quadratic\.degree: .*found 7"),
+        ("recovery.studies.quadratic.readout", "relu6", r"quadratic\.readout: .*found 'relu6'"),
+        ("recovery.studies.quadratic.noise", -1.0, r"quadratic\.noise: .*found -1"),
+        ("recovery.studies.quadratic.width", 5, "either width_exponent .* or width"),
+        ("recovery.studies.equivalent.rows", "gaussian", "rows must be orthonormal"),
+        ("recovery.baselines.studies", ["cubic"], "'cubic' is none of"),
+        ("recovery.baselines.studies", ["equivalent"], "'equivalent' has no inputs"),
+        ("recovery.perturbation.linear.readout", "tanh", "population matrix is known for"),
+        ("recovery.spectrum.study", "equivalent", "must have hermite features"),
         ("recovery.studies.quadratic.dimensions", [], r"quadratic\.dimensions: "),
         ("recovery.studies.quadratic.dimensions", [36, 36], "36, 36.* twice"),
         ("recovery.studies.quadratic.dimensions", ["36"], r"dimensions\.0: "),
-        ("recovery.studies.linear.width_exponent", 1.5, r"studies\.linear: .*d1 = .*D = 25"),
-        ("recovery.studies.linear.sample_exponents.count", 0, r"sample_exponents\.count: "),
-        ("recovery.studies.linear.sample_exponents.stop", 0.1, "stop 0.1 is below start"),
+        ("recovery.studies.smoothing.width", 60, r"studies\.smoothing: 60 directions .*D = 50"),
+        ("recovery.studies.smoothing.sample_exponents.count", 0, r"sample_exponents\.count: "),
+        ("recovery.studies.smoothing.sample_exponents.stop", 0.1, "stop 0.1 is below start"),
         ("recovery.studies", {}, r"recovery\.studies: "),
         ("recovery.spectrum.study", "cubic", "'cubic' is none of"),
         ("recovery.estimator.tolerance", 0, r"estimator\.tolerance: "),
-        ("recovery.kernel.ridges", [], r"kernel\.ridges: "),
+        ("recovery.baselines.ridges", [], r"baselines\.ridges: "),
         ("curvature.measurement.top_k", 0, r"measurement\.top_k: .*found 0"),
         ("curvature.measurement.batch_size", 5000, "batch_size 5000 is above data.train_size"),
         ("curvature.measurement.method", "fast", r"measurement\.method: "),
@@ -79,13 +87,13 @@ def test_every_key_of_the_default_preset_has_a_comment(root):
         ("curvature.models.resnet18.depth", 3, "depth .* goes with architecture mlp"),
         ("curvature.data.dataset", "mnist", r"data\.dataset: .*found 'mnist'"),
         ("curvature", [], "curvature: "),
-        ("recovery.studies.linear.width_exponent", 1000.0, r"linear\.width_exponent: "),
-        ("recovery.studies.linear.sample_exponents.start", 0.01, "n = 1 to .* at d = 25"),
-        ("recovery.studies.linear.sample_exponents.stop", 9.9, "n must be 2 to"),
-        ("recovery.studies.linear.sample_exponents.count", 10**9, r"sample_exponents\.count: "),
-        ("recovery.studies.linear.gamma", 500.0, r"linear\.gamma: .*found 500"),
+        ("recovery.studies.quadratic.width_exponent", 1000.0, r"quadratic\.width_exponent: "),
+        ("recovery.studies.smoothing.sample_exponents.start", 0.01, "n = 1 to .* at d = 50"),
+        ("recovery.studies.smoothing.sample_exponents.stop", 9.9, "n must be 2 to"),
+        ("recovery.studies.smoothing.sample_exponents.count", 10**9, r"sample_exponents\.count: "),
+        ("recovery.studies.smoothing.gamma", 500.0, r"smoothing\.gamma: .*found 500"),
         ("recovery.estimator.tolerance", "1e-4", r"with a dot, as in 1\.0e-4"),
-        ("recovery.kernel.max_sample_size", 10, "max_sample_size 10 is below every sample size"),
+        ("recovery.baselines.max_sample_size", 10, "max_sample_size 10 is below every sample size"),
         ("curvature.data.train_size", 5000, "digits has 1797 images"),
         ("intervals.resamples", 10, r"intervals\.resamples: "),
     ],
@@ -105,8 +113,8 @@ def test_a_wrong_value_is_named(raw, path, value, message):
 
 def test_a_missing_key_is_named(raw):
     broken = copy.deepcopy(raw)
-    del broken["recovery"]["studies"]["linear"]["gamma"]
-    with pytest.raises(ConfigError, match=r"recovery\.studies\.linear\.gamma: missing"):
+    del broken["recovery"]["studies"]["smoothing"]["gamma"]
+    with pytest.raises(ConfigError, match=r"recovery\.studies\.smoothing\.gamma: missing"):
         parse_config(broken, source="x")
 
 

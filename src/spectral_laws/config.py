@@ -37,6 +37,7 @@ Dataset = Literal["digits", "fashion_mnist"]
 Method = Literal["auto", "gauss_newton", "exact"]
 
 
+_SHOWN = 3  # mistakes that are listed; studies that share an anchor share their mistakes
 _REMOVABLE = (("recovery", "studies"), ("recovery", "perturbation"), ("curvature", "models"))
 DIGITS = 1797
 """Images of scikit-learn's digits."""
@@ -411,7 +412,10 @@ def parse_settings(model: type[Parsed], text: str, *, source: str = "") -> Parse
     except ValidationError as error:
         lines = [_explain(mistake) for mistake in error.errors(include_url=False)]
     head = f"{source}: " if source else ""
-    raise ConfigError(f"{head}{len(lines)} wrong setting(s)\n  " + "\n  ".join(lines))
+    shown = lines[:_SHOWN]
+    if len(lines) > len(shown):
+        shown.append(f"and {len(lines) - len(shown)} more")
+    raise ConfigError(f"{head}{len(lines)} wrong setting(s)\n  " + "\n  ".join(shown))
 
 
 def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:

@@ -123,7 +123,7 @@ def make_widths(
         for seed in range(seeds):
             rng = np.random.default_rng([dimension, seed])
             width = 4 + slope * math.log(dimension / 50) + noise * rng.normal()
-            centre = math.log(start * dimension**middle) + 20 * noise * rng.normal()
+            centre = math.log(start * dimension**middle) + noise * rng.normal()
             cos2 = 0.5 + 0.8 * (np.log(sizes) - centre) / width
             who = {**teacher(dimension, seed, **study), "direction": 1}
             rows += [

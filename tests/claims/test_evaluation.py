@@ -7,11 +7,14 @@ import pytest
 
 from spectral_laws.artifacts import Provenance, write_table
 from spectral_laws.claims.evaluation import MEASUREMENTS, evaluate_claims
+from spectral_laws.claims.recovery_thresholds import measure_threshold_exponent
 from spectral_laws.claims.registry import load_claims
 from spectral_laws.claims.report import claims_csv, claims_markdown
+from spectral_laws.claims.resampling import Resampling
 from spectral_laws.claims.tables import ClaimTables, read_claim_tables
 from spectral_laws.claims.verdicts import VERDICTS
 from spectral_laws.errors import DataError
+from spectral_laws.rng import generator
 
 SETTINGS = {"confidence": 0.95, "resamples": 100, "seed": 11}
 SIZES = np.geomspace(100, 3e6, 30)
@@ -19,22 +22,28 @@ SIZES = np.geomspace(100, 3e6, 30)
 
 @pytest.fixture
 def tables(world):
-    """A world in which every measurable claim can be measured and most hold."""
+    """A world in which every measurable claim can be measured and holds, with true features too."""
     make = world["thresholds"]
-    quadratic = make()
-    tanh = make(study="tanh", readout="tanh", dimensions=(36,))
-    linear = make(study="linear", degree=1, dimensions=(25, 50, 100))
+    wide = make(dimensions=(25, 36, 200), width=9)
+    tanh = make(study="tanh", readout="tanh", dimensions=(36,), width=9)
+    true = make(study="true", features="hermite", on_weakness=0.6, width=6)
     metrics = [
-        world["metrics"](gamma=1.0, law="mse", exponent=-0.6, tail_exponent=-0.6),
-        world["metrics"](gamma=0.4, law="explained", exponent=0.3, tail_exponent=0.3),
+        world["metrics"](gamma=1.0, law="mse", exponent=-0.65),
+        world["metrics"](gamma=0.4, law="explained", exponent=0.63),
+        world["metrics"](
+            gamma=0.8, law="mse", exponent=-0.3, features="hermite", study="true", width=20
+        ),
     ]
-    overlaps = world["directions"](quadratic, sizes=SIZES, decay=1.0)
-    widths = world["widths"](-0.4).assign(study="widths")
+    overlaps = world["directions"](wide, sizes=SIZES, decay=1.165)
+    true_overlaps = world["directions"](true, sizes=SIZES, decay=1.0, chance=0.3)
+    widths = world["widths"](-0.4, dimensions=(25, 100, 400), start=100, middle=1.0)
     return ClaimTables(
         metrics=pd.concat(metrics, ignore_index=True),
-        directions=pd.concat([overlaps, widths], ignore_index=True),
-        thresholds=pd.concat([quadratic, tanh, linear], ignore_index=True),
-        kernel=world["kernel"](2.0),
+        directions=pd.concat([overlaps, true_overlaps, widths], ignore_index=True),
+        thresholds=pd.concat([wide, tanh, true], ignore_index=True),
+        baselines=world["baselines"](2.0),
+        perturbation=world["perturbation"](),
+        error_exponents=world["error_exponents"](),
         exponents=world["exponents"](),
     )
 
@@ -56,9 +65,11 @@ def test_every_claim_has_one_row_and_measured_ones_a_value(tables):
     ("absent", "lost"),
     [
         ("metrics", {"A5", "A6"}),
-        ("directions", {"A2", "A4", "A8"}),
-        ("thresholds", {"A1", "A2", "A3", "A4", "A7", "A10"}),
-        ("kernel", {"A7"}),
+        ("directions", {"A2", "A4", "A7", "A8", "A12"}),
+        ("thresholds", {"A1", "A2", "A3", "A4", "A10"}),
+        ("baselines", {"A7"}),
+        ("perturbation", {"A9", "A11"}),
+        ("error_exponents", set()),
         ("exponents", {"B1", "B3", "B11", "B12", "B13"}),
     ],
 )
@@ -70,6 +81,50 @@ def test_an_absent_table_is_named_and_hurts_only_its_claims(tables, absent, lost
     not_run = {i for i in MEASUREMENTS if table.loc[i, "verdict"] == "not run at this scale"}
     assert not_run == lost
     assert (table.loc[sorted(lost), "reason"] == f"the {absent} table is absent").all()
+
+
+def test_beside_a_claim_stands_the_same_quantity_with_its_own_verdict(tables):
+    table = evaluate_claims(tables, **SETTINGS).set_index("id")
+    own = measure_threshold_exponent(
+        tables,
+        Resampling(0.95, 100, generator(11, "claims", "A1", "true features")),
+        features="hermite",
+    )
+    assert own.value == pytest.approx(0.6, abs=0.05)
+    assert table.loc["A1", "beside"] == (
+        "true features, d = 25 to 49, slope on log(1/lambda^2): "
+        f"{own.value:.3g} [{own.ci_low:.3g}, {own.ci_high:.3g}], direction reproduced"
+    )
+    assert table.loc["A2", "beside"].startswith("true features, d = 25 to 49: 0 [0, 0]")
+    assert table.loc["A2", "beside"].endswith("not reproduced")
+    assert table.loc["A2", "verdict"] == "reproduced"
+    layers = table.loc["A5", "beside"].split("; ")
+    assert [text.split(",")[0] for text in layers] == [
+        "same-sample second layer",
+        "outliers-only second layer",
+        "true features",
+    ]
+    assert all(text.endswith("reproduced") for text in layers)
+    assert table.loc["A6", "beside"].endswith("h = d1/2 >= 9)")
+    assert "; true features: not run (no study" in table.loc["A6", "beside"]
+    assert table.loc["A9", "beside"].startswith("true features of degree 2: not run (")
+    assert table.loc["A10", "beside"].count("not run") == 2
+    assert (table.loc[["A7", "B1", "B2"], "beside"] == "").all()
+
+
+def test_without_the_equivalent_a_claim_is_not_run_but_true_features_are_shown(tables):
+    given = {name: getattr(tables, name) for name in ClaimTables.__dataclass_fields__}
+    for name in ("metrics", "directions", "thresholds"):
+        given[name] = given[name][given[name]["features"] == "hermite"]
+    full = evaluate_claims(tables, **SETTINGS).set_index("id")
+    table = evaluate_claims(ClaimTables(**given), **SETTINGS).set_index("id")
+    for claim in ("A1", "A2", "A3", "A4", "A5", "A12"):
+        assert table.loc[claim, "verdict"] == "not run at this scale"
+        assert np.isnan(table.loc[claim, "our_value"])
+        true = table.loc[claim, "beside"].split("; ")[-1]
+        assert true.startswith("true features, d = ")
+        assert true == full.loc[claim, "beside"].split("; ")[-1]
+    assert table.loc["A8", "verdict"] == "reproduced"
 
 
 def test_nothing_measured():
@@ -96,6 +151,7 @@ def test_markdown_has_every_claim_and_counts_on_top(tables):
     for claim in load_claims():
         rows = [line for line in lines if line.startswith(f"| {claim.id} |")]
         assert len(rows) == 2, claim.id  # the verdict and the rule
+        assert sum(line.startswith(f"- {claim.id}: ") for line in lines) == 1
         assert claim.statement in rows[0].replace("\\|", "|")
     first = next(i for i, line in enumerate(lines) if line.startswith("## "))
     counts = {}
@@ -106,10 +162,16 @@ def test_markdown_has_every_claim_and_counts_on_top(tables):
     assert {v: c[2] for v, c in counts.items()} == {
         v: int((table["verdict"] == v).sum()) for v in VERDICTS
     }
-    assert counts["reproduced"] == [9, 5, 14]
+    assert counts["reproduced"] == [12, 5, 17]
+    titles = [line for line in lines if line.startswith("| claim |")]
+    assert titles[0].endswith("| verdict | beside |")
+    beside = table.set_index("id")["beside"]
+    a1 = next(line for line in lines if line.startswith("| A1 |"))
+    assert a1.endswith(f"| {beside['A1']} |")
     table_lines = [line for line in lines if line.startswith("| ")]
     cells = {line.replace("\\|", "").count("|") for line in table_lines}
     assert cells == {5, 6, 7}  # counts, rules and claims: no stray separator
+    assert "Gaussian-equivalent" in text.split("## Loss curvature")[0]
 
 
 def test_csv_has_four_significant_digits_and_reads_back(tables, tmp_path):
@@ -127,13 +189,12 @@ def test_csv_has_four_significant_digits_and_reads_back(tables, tmp_path):
 
 
 def test_script_writes_what_the_library_computes(tables, tmp_path, root):
-    names = ("metrics", "directions", "thresholds", "kernel", "exponents")
     options = []
-    for name in names:
+    for name in ClaimTables.__dataclass_fields__:
         path = tmp_path / f"{name}.parquet"
         nullable = ("half_recovery",)
         write_table(getattr(tables, name), path, Provenance(parameters={}), nullable=nullable)
-        options += [f"--{name}", str(path)]
+        options += [f"--{name.replace('_', '-')}", str(path)]
     csv, markdown = tmp_path / "out" / "claims.csv", tmp_path / "out" / "claims.md"
     script = root / "workflow" / "scripts" / "evaluate_claims.py"
     command = [sys.executable, str(script), *options, "--seed", "11", "--csv", str(csv)]
@@ -147,7 +208,7 @@ def test_script_writes_what_the_library_computes(tables, tmp_path, root):
 
 def test_missing_file_is_named(tmp_path):
     with pytest.raises(DataError, match=r"nowhere\.parquet"):
-        read_claim_tables(kernel=tmp_path / "nowhere.parquet")
+        read_claim_tables(baselines=tmp_path / "nowhere.parquet")
 
 
 def test_claims_and_fits_do_not_load_torch():

@@ -35,9 +35,7 @@ def tables_of(world, *, kernel=2.0, spectral=1.0, noise=0.03, **baselines):
         (1.0, 1.6, "no", "not reproduced"),
     ],
 )
-def test_a7_difference_of_exponents(
-    world, resampling, verdict, kernel, spectral, near, expected
-):
+def test_a7_difference_of_exponents(world, resampling, verdict, kernel, spectral, near, expected):
     result = measure_kernel_gap(tables_of(world, kernel=kernel, spectral=spectral), resampling)
     assert result.value == pytest.approx(kernel - spectral, abs=0.15)
     assert result.ci_low < kernel - spectral < result.ci_high
@@ -75,10 +73,12 @@ def test_a7_crosses_the_mean_curve(world, resampling):
 def test_a7_names_dimensions_without_a_crossing(world, resampling):
     tables = tables_of(world, dimensions=(10, 25, 50, 100), largest=4000)
     result = measure_kernel_gap(tables, resampling)
-    assert "d = [10, 25, 50], no crossing at d = [100]" in result.reason
+    assert "d = [10, 25, 50], no crossing inside the grid at d = [100]" in result.reason
     assert result.n == 15 + 15
     short = tables_of(world, dimensions=(25, 50, 100), largest=4000)
-    with pytest.raises(NoFitError, match=r"kernel method.*d = \[25, 50\], no crossing at d = \[100"):
+    with pytest.raises(
+        NoFitError, match=r"kernel .*d = \[25, 50\], no crossing inside the grid at d = \[100"
+    ):
         measure_kernel_gap(short, resampling)
 
 
@@ -129,6 +129,4 @@ def test_a7_needs_both_tables(world, resampling):
         measure_kernel_gap(ClaimTables(baselines=tables.baselines), resampling)
     growing = tables.directions.assign(n_directions=tables.directions["dimension"])
     with pytest.raises(NoFitError, match="same number of directions"):
-        measure_kernel_gap(
-            ClaimTables(directions=growing, baselines=tables.baselines), resampling
-        )
+        measure_kernel_gap(ClaimTables(directions=growing, baselines=tables.baselines), resampling)

@@ -155,4 +155,8 @@ def test_reason_states_the_sharp_theory_of_wider_teachers(world, resampling, cla
     assert f"extrapolated {asymptotic + 0.1:.3f}, asymptotically {asymptotic:.3f}" in reason
     at_largest = asymptotic + 0.1 - 0.2 / np.log(60 / 3)
     assert f"{at_largest:.3f} at d1 = 300 (same sample {at_largest + 0.2:.3f})" in reason
+    narrow = with_theory.error_exponents.copy()  # d1 = 30: directions 3 to 6
+    narrow.loc[narrow["n_directions"] == 30, "exponent"] += 1
+    other = measure(ClaimTables(metrics=metrics, error_exponents=narrow), resampling).reason
+    assert f"extrapolated {asymptotic + 0.1:.3f}, asymptotically" in other
     assert "sharp theory" not in measure(ClaimTables(metrics=metrics), resampling).reason

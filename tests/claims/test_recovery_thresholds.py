@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 
 from spectral_laws.claims.recovery_thresholds import (
-    measure_kernel_gap,
     measure_readout_ratio,
     measure_recovery_order,
     measure_threshold_exponent,
@@ -51,18 +50,45 @@ def test_a1_without_noise_is_exact(world, resampling):
     assert [result.value, result.ci_low, result.ci_high] == pytest.approx([0.9] * 3)
 
 
-def test_a1_uses_the_degree_2_identity_study_with_most_dimensions(world, resampling):
+def test_a1_uses_the_widest_degree_2_identity_study_of_two_dimensions(world, resampling):
     make = world["thresholds"]
-    main = make(on_weakness=0.6)
+    main = make(on_weakness=0.6, width=9)
     others = [
-        make(study="linear", degree=1, on_weakness=3.0, dimensions=(25, 50, 100, 200)),
-        make(study="tanh", readout="tanh", on_weakness=3.0, dimensions=(25, 36, 49, 64)),
-        make(study="steep", gamma=1.0, on_weakness=3.0, dimensions=(36,)),
+        make(study="linear", degree=1, on_weakness=3.0, width=10),
+        make(study="tanh", readout="tanh", on_weakness=3.0, width=10),
+        make(study="steep", on_weakness=3.0, dimensions=(36,), width=10),
+        make(study="paper", on_weakness=3.0, dimensions=(25, 36, 49, 64)),
+        make(study="true", features="hermite", on_weakness=0.7, on_features=1.1),
     ]
     tables = ClaimTables(thresholds=pd.concat([*others, main], ignore_index=True))
     result = measure_threshold_exponent(tables, resampling)
     assert result.value == pytest.approx(0.6, abs=0.05)
-    assert "study quadratic" in result.reason
+    assert "study wide, 3 dimensions" in result.reason
+    assert result.scope == "d = 25 to 49, slope on log(1/lambda^2)"
+    true = measure_threshold_exponent(tables, resampling, features="hermite")
+    assert true.value == pytest.approx(0.7, abs=0.05)
+    assert "study true" in true.reason
+
+
+def test_a1_reason_states_theory_range_and_the_papers_proportions(world, resampling):
+    make = world["thresholds"]
+    main = make(noise=0.0, width=9, predicted=0.9)
+    paper = make(
+        study="paper", noise=0.0, on_weakness=0.7, predicted=0.8, dimensions=(25, 36, 49, 64)
+    )
+    tables = ClaimTables(thresholds=pd.concat([main, paper], ignore_index=True))
+    reason = measure_threshold_exponent(tables, resampling).reason
+    assert "(sharp theory 0.9 and 0.9)" in reason
+    whole = np.log10(main["half_recovery"].max() / main["half_recovery"].min())
+    assert f"n* over {whole:.2g} decades, {0.8 * np.log10(9):.2g} at one dimension" in reason
+    assert "study paper, d = 25 to 64, 26 directions" not in reason  # 5 seeds of 5 + 6 + 7 + 8
+    assert "study paper, d = 25 to 64, 130 directions, 0 left out" in reason
+    assert "the slopes are 0.7 and 1, by sharp theory 0.8 and 0.8" in reason
+    lost = main["direction"].eq(9) & main["seed"].eq(0)
+    missing = main.assign(predicted_half_recovery=main["predicted_half_recovery"].mask(lost))
+    alone = measure_threshold_exponent(ClaimTables(thresholds=missing), resampling).reason
+    assert "(sharp theory 0.9 and 0.9)" in alone
+    assert "proportions" not in alone
 
 
 def test_a1_leaves_out_directions_censored_for_any_seed(world, resampling):
@@ -131,55 +157,15 @@ def test_a3_leaves_out_what_has_no_order(world, resampling):
     tanh = make(readout="tanh", study="tanh", on_weakness=-1.0)
     flat = make(gamma=0.0, study="flat", on_weakness=-1.0)
     few = make(dimensions=(4,), study="few")
-    tables = ClaimTables(thresholds=pd.concat([make(noise=0.0), tanh, flat, few]))
+    true = make(features="hermite", study="true", on_weakness=-1.0, noise=0.0)
+    tables = ClaimTables(thresholds=pd.concat([make(noise=0.0), tanh, flat, few, true]))
     result = measure_recovery_order(tables, resampling)
     assert (result.value, result.n) == (pytest.approx(1.0), 15)
     assert "5 without an order" in result.reason
+    opposite = measure_recovery_order(tables, resampling, features="hermite")
+    assert (opposite.value, opposite.n) == (pytest.approx(-1.0), 15)
     with pytest.raises(NoFitError, match="no teacher has three directions"):
         measure_recovery_order(ClaimTables(thresholds=make(grid=(1, 2))), resampling)
-
-
-LINEAR = {"study": "linear", "degree": 1, "dimensions": (25, 50, 100)}
-
-
-@pytest.mark.parametrize(
-    ("kernel", "spectral", "expected"),
-    [
-        (2.0, 1.0, "reproduced"),
-        (1.5, 1.0, "direction reproduced"),
-        (1.0, 1.5, "not reproduced"),
-    ],
-)
-def test_a7_difference_of_exponents(world, resampling, verdict, kernel, spectral, expected):
-    tables = ClaimTables(
-        thresholds=world["thresholds"](on_features=spectral, on_weakness=0.0, **LINEAR),
-        kernel=world["kernel"](kernel),
-    )
-    result = measure_kernel_gap(tables, resampling)
-    assert result.value == pytest.approx(kernel - spectral, abs=0.08)
-    assert stated("kernel exponent", result.reason) == pytest.approx(kernel, abs=0.05)
-    assert stated("spectral exponent", result.reason) == pytest.approx(spectral, abs=0.05)
-    assert result.n == 15
-    assert verdict("A7", result) == expected
-
-
-def test_a7_says_where_the_kernel_crosses(world, resampling):
-    tables = ClaimTables(
-        thresholds=world["thresholds"](noise=0.0, on_weakness=0.0, **LINEAR),
-        kernel=world["kernel"](2.0, largest=4000),
-    )
-    with pytest.raises(NoFitError, match=r"at d = \[25, 50\]; spectral exponent 1 over") as error:
-        measure_kernel_gap(tables, resampling)
-    assert "d = [25, 50, 100]" in str(error.value)
-
-
-def test_a7_needs_both_tables_and_three_dimensions(world, resampling):
-    thresholds = world["thresholds"](**LINEAR)
-    with pytest.raises(NoFitError, match="kernel table is absent"):
-        measure_kernel_gap(ClaimTables(thresholds=thresholds), resampling)
-    short = world["thresholds"](**{**LINEAR, "dimensions": (25, 50)})
-    with pytest.raises(NoFitError, match="3 dimensions"):
-        measure_kernel_gap(ClaimTables(thresholds=short, kernel=world["kernel"](2.0)), resampling)
 
 
 @pytest.mark.parametrize(
@@ -213,3 +199,30 @@ def test_a10_pairs_only_the_same_teacher(world, resampling):
     other_gamma = make(study="tanh", readout="tanh", gamma=1.0)
     with pytest.raises(NoFitError, match="both tanh and identity"):
         measure_readout_ratio(ClaimTables(thresholds=pd.concat([make(), other_gamma])), resampling)
+
+
+def test_a10_other_readouts_and_features(world, resampling):
+    make = world["thresholds"]
+    parts = [
+        make(noise=0.0),
+        make(study="tanh", readout="tanh", factor=3.3, dimensions=(36,), noise=0.0),
+        make(study="relu", readout="relu", factor=4.5, dimensions=(36,), noise=0.0),
+    ]
+    true = {"features": "hermite", "noise": 0.0}
+    parts += [
+        make(study="quadratic", **true),
+        make(study="quadratic_relu", readout="relu", factor=6.0, dimensions=(49,), **true),
+    ]
+    tables = ClaimTables(thresholds=pd.concat(parts, ignore_index=True))
+    result = measure_readout_ratio(tables, resampling)
+    assert result.value == pytest.approx(1.1)
+    assert "relu over identity 1.5 [1.5, 1.5] of 30 pairs" in result.reason
+    relu = measure_readout_ratio(tables, resampling, features="hermite", readout="relu")
+    assert (relu.value, relu.n, relu.scope) == (pytest.approx(2.0), 35, "d = 49")
+    with pytest.raises(NoFitError, match="both tanh and identity"):
+        measure_readout_ratio(tables, resampling, features="hermite")
+    noisy = tables.thresholds.assign(
+        noise=tables.thresholds["readout"].map({"identity": 0.0, "tanh": 0.5, "relu": 0.5})
+    )
+    with pytest.raises(NoFitError, match="both tanh and identity"):
+        measure_readout_ratio(ClaimTables(thresholds=noisy), resampling)

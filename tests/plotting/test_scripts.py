@@ -11,21 +11,48 @@ import pytest
 from spectral_laws.artifacts import Provenance, write_table
 
 FIGURES = {
-    "recovery_mse": ("metrics", "kernel"),
-    "recovery_directions": ("directions", "thresholds"),
+    "recovery_mse": ("metrics",),
+    "recovery_gamma": ("metrics",),
+    "recovery_directions": ("directions",),
+    "recovery_readouts": ("metrics",),
     "recovery_spectrum": ("spectrum",),
+    "recovery_sharp_theory": ("directions", "thresholds"),
+    "recovery_finite_size": ("population", "directions"),
+    "recovery_depth": ("metrics", "directions", "baselines"),
+    "recovery_perturbation": ("perturbation",),
+    "recovery_error_exponents": ("error_exponents", "metrics"),
     "curvature_power_law": ("spectra", "exponents"),
     "curvature_triangle": ("exponents",),
     "curvature_alpha_by_layer": ("exponents",),
     "claims": ("claims",),
 }
 
+STUDIES = (
+    "quadratic", "quadratic_tanh", "gamma_02", "gamma_10", "equivalent", "equivalent_tanh",
+    "steep", "smoothing", "depth_linear", "depth_quadratic",
+)  # fmt: skip
+BOOTSTRAPPED = ("recovery_finite_size", "recovery_depth", "recovery_error_exponents")
+
 
 @pytest.fixture(scope="module")
-def files(tmp_path_factory, make_recovery, make_spectrum, make_curvature, claims_table):
+def files(
+    tmp_path_factory,
+    make_recovery,
+    make_baselines,
+    make_perturbation,
+    make_population,
+    make_error_exponents,
+    make_spectrum,
+    make_curvature,
+    claims_table,
+):
     folder = tmp_path_factory.mktemp("tables")
-    names = ("metrics", "directions", "thresholds", "kernel")
-    tables = dict(zip(names, make_recovery(("quadratic_tanh", "linear"), 2), strict=True))
+    names = ("metrics", "directions", "thresholds")
+    tables = dict(zip(names, make_recovery(STUDIES, 3), strict=True))
+    tables["baselines"] = make_baselines(seeds=3)
+    tables["perturbation"] = make_perturbation(2)
+    tables["population"] = make_population(3)
+    tables["error_exponents"] = make_error_exponents()
     tables["spectrum"] = make_spectrum()
     tables["spectra"], tables["exponents"] = make_curvature(no_fit=("fc",))
     paths = {}
@@ -56,12 +83,20 @@ def path_of(root, name):
 
 def python(*arguments, **options):
     return subprocess.run(
-        [sys.executable, *arguments], capture_output=True, text=True, timeout=200, **options
+        [sys.executable, *arguments], capture_output=True, text=True, timeout=400, **options
     )
 
 
 def options(files, name, folder):
-    inputs = [part for table in FIGURES[name] for part in (f"--{table}", str(files[table]))]
+    inputs = [
+        part
+        for table in FIGURES[name]
+        for part in (f"--{table.replace('_', '-')}", str(files[table]))
+    ]
+    if name in BOOTSTRAPPED:
+        inputs += ["--resamples", "20"]
+    if name == "recovery_depth":
+        inputs += ["--spectral-quadratic", "steep"]
     outputs = ["--pdf", str(folder / f"{name}.pdf"), "--png", str(folder / f"{name}.png")]
     return inputs + outputs
 

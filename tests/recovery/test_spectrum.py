@@ -9,8 +9,9 @@ from spectral_laws.errors import ConfigError
 from spectral_laws.recovery.moment import MomentMatrix
 from spectral_laws.recovery.samples import Samples
 from spectral_laws.recovery.spectrum import lanczos_quadrature, moment_spectrum, tabulate_spectrum
-from spectral_laws.recovery.study import STUDY_COLUMNS
+from spectral_laws.recovery.study import STUDY_COLUMNS, draw_teacher
 from spectral_laws.recovery.teacher import Teacher
+from spectral_laws.recovery.theory import LabelLaw, bulk_density, bulk_edges
 
 
 @pytest.fixture(scope="module")
@@ -70,13 +71,39 @@ def test_table():
     point = SpectrumPoint(study="tiny", dimension=8, sample_exponent=3.0)
     table = tabulate_spectrum(FAMILY, point, seed=5)
     assert list(table.columns) == [
-        *STUDY_COLUMNS, "sample_size", "eigenvalue", "mass", "edge_low", "edge_high",
+        *STUDY_COLUMNS, "sample_size", "eigenvalue", "mass", "density", "edge_low", "edge_high",
     ]  # fmt: skip
     assert len(table) == 36
     assert set(table["sample_size"]) == {512}
     assert table["mass"].sum() == pytest.approx(1.0)
     assert table["eigenvalue"].is_monotonic_increasing
-    assert table["edge_low"].iloc[0] < 0 < table["edge_high"].iloc[0]
+    teacher = draw_teacher(FAMILY, dimension=8, replicate=0, seed=5)
+    law = LabelLaw.of(teacher.weights, readout="tanh")
+    edges = tuple(table[["edge_low", "edge_high"]].drop_duplicates().to_numpy()[0])
+    assert edges == bulk_edges(law, 36 / 512)
+    np.testing.assert_array_equal(
+        table["density"], bulk_density(law, 36 / 512, table["eigenvalue"])
+    )
+    samples = Samples(teacher, "train", 2, 8, 0, seed=5)
+    exact = np.linalg.eigvalsh(MomentMatrix(samples, 512).dense())
+    np.testing.assert_allclose(table["eigenvalue"], exact, atol=1e-6)
+
+
+def test_density_of_the_table_is_that_of_gaussian_features():
+    """Degree 1, D = 300, bounded labels: cumulated density against the ranks of the eigenvalues."""
+    family = FAMILY.model_copy(update={"degree": 1})
+    point = SpectrumPoint(study="tiny", dimension=300, sample_exponent=1.4)
+    table = tabulate_spectrum(family, point, seed=5)
+    values, density = table["eigenvalue"].to_numpy(), table["density"].to_numpy()
+    inside = density > 0
+    # All but the 17 outliers at most, and half the extreme spacing at each end.
+    assert np.count_nonzero(~inside) <= 17 + 2
+    cumulated = np.concatenate(
+        [[0.0], np.cumsum(0.5 * (density[1:] + density[:-1]) * np.diff(values))]
+    )
+    ranks = (np.arange(len(values)) + 0.5) / len(values)
+    assert np.abs(cumulated - ranks)[inside].max() < 0.04
+    assert cumulated[-1] == pytest.approx(1.0, abs=0.04)
 
 
 def test_too_small_a_sample_is_a_configuration_error():

@@ -114,15 +114,13 @@ def test_law_equals_monte_carlo(d1, noise, readout):
         error = samples.std() / math.sqrt(size)
         assert samples.mean() == pytest.approx(expected, abs=5 * error + 1e-3)
 
-    for f in (np.tanh, np.abs, np.square, lambda v: v / (1 + 0.2 * np.abs(v))):
+    for f in (np.tanh, np.cos, np.square, lambda v: v / (4 + v * v)):
         agree(f(y), law.probabilities @ f(law.labels))
         for i in (0, 1, d1 - 1):
             agree(h[:, i] ** 2 * f(y), law.weighed[i] @ f(law.labels))
-    if readout != "relu" or noise:  # a rectified label without noise has an atom
-        order = np.argsort(law.labels, kind="stable")
-        cumulated = np.cumsum(law.probabilities[order])
+    if not noise and readout != "relu":  # noise is a quadrature rule; relu makes an atom
         levels = np.quantile(y, [0.02, 0.2, 0.5, 0.8, 0.98])
-        found = np.interp(levels, law.labels[order], cumulated)
+        found = np.interp(levels, law.labels, np.cumsum(law.probabilities))
         np.testing.assert_allclose(found, [0.02, 0.2, 0.5, 0.8, 0.98], atol=0.008)
 
 
@@ -144,7 +142,7 @@ def test_count_leaves_out_the_weak_directions_alone():
     whole, part = LabelLaw.of(weights), LabelLaw.of(weights, count=12)
     np.testing.assert_array_equal(part.labels, whole.labels)
     np.testing.assert_array_equal(part.weighed, whole.weighed[:12])
-    ours, all_of_them = predict(part, 0.05), predict(whole, 0.05)
+    ours, all_of_them = predict(part, 0.01), predict(whole, 0.01)
     assert all_of_them.cos2[:12].min() > 0
     np.testing.assert_array_equal(ours.cos2, np.where(np.arange(30) < 12, all_of_them.cos2, 0))
 
@@ -175,7 +173,7 @@ def cubic_density(law, c, x):
     (a, b), (p, q) = law.labels, law.probabilities
     density = []
     for z in x:
-        # z m (1 + c a m)(1 + c b m) + (1 + c a m)(1 + c b m) - p a m (1 + c b m) - q b m (1 + c a m)
+        # (z m + 1)(1 + c a m)(1 + c b m) - p a m (1 + c b m) - q b m (1 + c a m) = 0
         product = np.polymul([c * a, 1], [c * b, 1])
         left = np.polymul([z, 1], product)
         right = np.polymul([p * a, 0], [c * b, 1]) + np.polymul([q * b, 0], [c * a, 1])
@@ -192,7 +190,7 @@ def test_two_label_values_make_the_density_of_a_cubic(c, share):
     for edge, step in ((low, -1), (high, 1)):
         gap = 1e-4 * (high - low) * step
         outside, inside = cubic_density(law, c, [edge + gap, edge - gap])
-        assert outside < 1e-6 < 1e-3 < inside
+        assert outside < 1e-6 < 1e-4 < inside
     x = low + (high - low) * np.array([0.03, 0.1, 0.2, 0.35, 0.6, 0.8, 0.9, 0.97])
     np.testing.assert_allclose(bulk_density(law, c, x), cubic_density(law, c, x), atol=2e-4)
 
@@ -250,9 +248,9 @@ def test_bulk_of_a_simulated_matrix(c):
     D, random = 400, np.random.default_rng(5)
     n = round(D / c)
     law = LabelLaw.of([0.8, -0.6], readout="tanh")
-    order = np.argsort(law.labels)
-    cumulated = np.cumsum(law.probabilities[order])
-    labels = np.interp((np.arange(n) + 0.5) / n, cumulated, law.labels[order])
+    cumulated = np.cumsum(law.probabilities) - 0.5 * law.probabilities
+    labels = np.interp((np.arange(n) + 0.5) / n, cumulated, law.labels)
+    labels -= labels.mean()
     features = random.standard_normal((n, D), dtype=np.float32)
     weighted = (labels / n).astype(np.float32)[:, None] * features
     values = np.linalg.eigvalsh((features.T @ weighted).astype(np.float64))
@@ -261,7 +259,7 @@ def test_bulk_of_a_simulated_matrix(c):
     assert values[0] == pytest.approx(low, abs=0.04 * (high - low))
     assert values[-1] == pytest.approx(high, abs=0.04 * (high - low))
     # Fluctuations of a linear statistic are of order 1/D.
-    x = np.linspace(low, high, 160)
+    x = np.linspace(low, high, 321)
     density = bulk_density(law, D / n, x)
     step = x[1] - x[0]
     distribution = (np.cumsum(density) - 0.5 * density) * step
@@ -301,20 +299,26 @@ def test_aspect_ratio_must_be_positive():
 
 
 @pytest.mark.parametrize(
-    ("signs", "readout", "noise"),
+    ("signs", "readout", "noise", "n"),
     [
-        ([1, -1, 1, -1, 1], "identity", 0.0),
-        ([-1, -1, 1, 1, -1], "tanh", 0.0),
-        ([1, 1, -1, 1, 1], "relu", 0.3),
+        ([1, -1, 1, -1, 1], "identity", 0.0, 8000),
+        ([-1, -1, 1, 1, -1], "tanh", 0.0, 8000),
+        ([1, 1, -1, 1, 1], "relu", 0.3, 20_000),
     ],
 )
-def test_outliers_of_simulated_matrices(signs, readout, noise):
-    """D = 400, n = 20 D: cos^2 within 0.02, positions within 0.02 of the largest, plus 3 SE."""
-    D, n, runs = 400, 8000, 10
+def test_outliers_of_simulated_matrices(signs, readout, noise, n):
+    """D = 400: cos^2 within 0.02, positions within 0.02 of the largest, plus 3 standard errors.
+
+    The rectified label's negative direction has an outlier, -0.21 against a left edge of -0.19,
+    but hundreds of bulk eigenvalues up to the right edge of 0.26 are larger: it is not found.
+    """
+    D, runs = 400, 8
     weights = power_law_weights(5, 0.4) * signs
     random = np.random.default_rng(3)
     prediction = predict(LabelLaw.of(weights, readout=readout, noise=noise), D / n)
-    assert np.all(np.sign(prediction.positions) == np.sign(weights))
+    found = np.isfinite(prediction.positions)
+    assert np.all(found == (weights > 0) if readout == "relu" else found)
+    assert np.all(np.sign(prediction.positions) == np.sign(weights), where=found)
     cos2, positions = np.zeros((runs, 5)), np.zeros((runs, 5))
     for run in range(runs):
         F = random.standard_normal((n, D), dtype=np.float32)
@@ -323,13 +327,13 @@ def test_outliers_of_simulated_matrices(signs, readout, noise):
         values, vectors = np.linalg.eigh((F.T @ (w[:, None] * F)).astype(np.float64))
         top = np.argsort(-np.abs(values))[:5]
         cos2[run] = (vectors[:5, top] ** 2).sum(axis=1)
-        best = np.abs(vectors[:5, top]).argmax(axis=1)
-        positions[run] = values[top][best]
+        positions[run] = values[top][np.abs(vectors[:5, top]).argmax(axis=1)]
     error = 3 * cos2.std(axis=0) / math.sqrt(runs)
     assert np.all(np.abs(cos2.mean(axis=0) - prediction.cos2) < 0.02 + error)
     error = 3 * positions.std(axis=0) / math.sqrt(runs)
-    slack = 0.02 * np.abs(prediction.positions).max()
-    assert np.all(np.abs(positions.mean(axis=0) - prediction.positions) < slack + error)
+    slack = 0.02 * np.abs(prediction.positions[found]).max()
+    gaps = np.abs(positions.mean(axis=0) - prediction.positions)
+    assert np.all(gaps[found] < (slack + error)[found])
 
 
 def test_many_weak_directions_are_spikes_of_a_wigner_matrix():
@@ -362,18 +366,16 @@ def test_more_samples_never_lower_an_overlap():
 
 
 def test_spurious_share_is_the_labels_beyond_the_pole():
-    law = LabelLaw.of([1.0])
-    c = 0.05
-    prediction = predict(law, c)
-    y = (np.random.default_rng(0).standard_normal(2_000_000) ** 2 - 1) / math.sqrt(2)
-    # s solves z(s) = 1/s + E[y / (1 - c s y)]; a label at its pole has 1 / (c y) = s.
+    """From the share the pole, from the pole z, by draws of the one chi-squared variable."""
+    c = 0.25
+    prediction = predict(LabelLaw.of([1.0]), c)
     share = prediction.spurious[0]
-    level = np.quantile(y, 1 - share)
-    s = 1 / (c * level)
-    near = 1 - c * s * y > 0.05
-    z = 1 / s + np.mean(np.where(near, y / np.where(near, 1 - c * s * y, 1.0), 0.0))
-    assert 0 < share < 0.05
-    assert z == pytest.approx(prediction.positions[0], rel=0.05)
+    assert 1e-6 < share < 0.01
+    pole = (chi2.isf(share, 1) - 1) / math.sqrt(2)  # 1 / (c s), s = -m
+    y = (np.random.default_rng(0).standard_normal(2_000_000) ** 2 - 1) / math.sqrt(2)
+    distance = 1 - y / pole
+    z = c * pole + np.mean(np.where(distance > 0.05, y / np.maximum(distance, 0.05), 0.0))
+    assert z == pytest.approx(prediction.positions[0], rel=0.02)
 
 
 def test_visible_are_the_first_d1_in_magnitude():

@@ -34,7 +34,7 @@ def test_an_unknown_preset_or_study_lists_what_there_is(project):
     assert "'nosuch' is not a preset; there are laptop, paper, smoke" in output
     assert "most recent call" not in output
     output = project.snakemake(
-        "results/laptop/recovery/cubic/d24/seed0/metrics.parquet", check=False
+        "results/laptop/recovery/cubic/d24/seeds0-4/metrics.parquet", check=False
     )
     assert "'cubic'" in output
     assert "quadratic" in output

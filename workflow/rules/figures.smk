@@ -1,8 +1,15 @@
 # One rule per figure; a figure reads tables only, so editing it reruns nothing else.
 FIGURES = [
     "recovery_mse",
+    "recovery_gamma",
     "recovery_directions",
+    "recovery_readouts",
     "recovery_spectrum",
+    "recovery_sharp_theory",
+    "recovery_finite_size",
+    "recovery_depth",
+    "recovery_perturbation",
+    "recovery_error_exponents",
     "curvature_power_law",
     "curvature_triangle",
     "curvature_alpha_by_layer",
@@ -23,7 +30,6 @@ rule plot_recovery_mse:
     input:
         source=sources("plot_recovery_mse.py"),
         metrics=f"{RESULTS}/recovery/metrics.parquet",
-        kernel=f"{RESULTS}/recovery/kernel.parquet",
     output:
         pdf=caption("recovery_mse", "recovery"),
         png=f"{FIGURES_OF}/recovery_mse.png",
@@ -35,7 +41,28 @@ rule plot_recovery_mse:
     params:
         confidence=settings("intervals.confidence"),
     shell:
-        "{PYTHON} {SCRIPTS}/plot_recovery_mse.py --metrics {input.metrics} --kernel {input.kernel} --confidence {params.confidence}"
+        "{PYTHON} {SCRIPTS}/plot_recovery_mse.py --metrics {input.metrics}"
+        " --confidence {params.confidence}"
+        " --pdf {output.pdf} --png {output.png} > {log} 2>&1"
+
+
+rule plot_recovery_gamma:
+    input:
+        source=sources("plot_recovery_gamma.py"),
+        metrics=f"{RESULTS}/recovery/metrics.parquet",
+    output:
+        pdf=caption("recovery_gamma", "recovery"),
+        png=f"{FIGURES_OF}/recovery_gamma.png",
+    log:
+        f"{LOGS}/plot_recovery_gamma.log",
+    resources:
+        mem_mb=1500,
+        runtime=10,
+    params:
+        confidence=settings("intervals.confidence"),
+    shell:
+        "{PYTHON} {SCRIPTS}/plot_recovery_gamma.py --metrics {input.metrics}"
+        " --confidence {params.confidence}"
         " --pdf {output.pdf} --png {output.png} > {log} 2>&1"
 
 
@@ -43,7 +70,6 @@ rule plot_recovery_directions:
     input:
         source=sources("plot_recovery_directions.py"),
         directions=f"{RESULTS}/recovery/directions.parquet",
-        thresholds=f"{RESULTS}/recovery/thresholds.parquet",
     output:
         pdf=caption("recovery_directions", "recovery"),
         png=f"{FIGURES_OF}/recovery_directions.png",
@@ -53,10 +79,30 @@ rule plot_recovery_directions:
         mem_mb=1500,
         runtime=10,
     params:
-        study=settings("recovery.spectrum.study"),
         confidence=settings("intervals.confidence"),
     shell:
-        "{PYTHON} {SCRIPTS}/plot_recovery_directions.py --directions {input.directions} --thresholds {input.thresholds} --study {params.study} --confidence {params.confidence}"
+        "{PYTHON} {SCRIPTS}/plot_recovery_directions.py --directions {input.directions}"
+        " --confidence {params.confidence}"
+        " --pdf {output.pdf} --png {output.png} > {log} 2>&1"
+
+
+rule plot_recovery_readouts:
+    input:
+        source=sources("plot_recovery_readouts.py"),
+        metrics=f"{RESULTS}/recovery/metrics.parquet",
+    output:
+        pdf=caption("recovery_readouts", "recovery"),
+        png=f"{FIGURES_OF}/recovery_readouts.png",
+    log:
+        f"{LOGS}/plot_recovery_readouts.log",
+    resources:
+        mem_mb=1500,
+        runtime=10,
+    params:
+        confidence=settings("intervals.confidence"),
+    shell:
+        "{PYTHON} {SCRIPTS}/plot_recovery_readouts.py --metrics {input.metrics}"
+        " --confidence {params.confidence}"
         " --pdf {output.pdf} --png {output.png} > {log} 2>&1"
 
 
@@ -74,6 +120,114 @@ rule plot_recovery_spectrum:
         runtime=10,
     shell:
         "{PYTHON} {SCRIPTS}/plot_recovery_spectrum.py --spectrum {input.spectrum}"
+        " --pdf {output.pdf} --png {output.png} > {log} 2>&1"
+
+
+rule plot_recovery_sharp_theory:
+    input:
+        source=sources("plot_recovery_sharp_theory.py"),
+        directions=f"{RESULTS}/recovery/directions.parquet",
+        thresholds=f"{RESULTS}/recovery/thresholds.parquet",
+    output:
+        pdf=caption("recovery_sharp_theory", "recovery"),
+        png=f"{FIGURES_OF}/recovery_sharp_theory.png",
+    log:
+        f"{LOGS}/plot_recovery_sharp_theory.log",
+    resources:
+        mem_mb=1500,
+        runtime=10,
+    params:
+        confidence=settings("intervals.confidence"),
+    shell:
+        "{PYTHON} {SCRIPTS}/plot_recovery_sharp_theory.py --directions {input.directions}"
+        " --thresholds {input.thresholds} --confidence {params.confidence}"
+        " --pdf {output.pdf} --png {output.png} > {log} 2>&1"
+
+
+rule plot_recovery_finite_size:
+    input:
+        source=sources("plot_recovery_finite_size.py"),
+        population=f"{RESULTS}/recovery/population.parquet",
+        directions=f"{RESULTS}/recovery/directions.parquet",
+    output:
+        pdf=caption("recovery_finite_size", "recovery"),
+        png=f"{FIGURES_OF}/recovery_finite_size.png",
+    log:
+        f"{LOGS}/plot_recovery_finite_size.log",
+    resources:
+        mem_mb=1500,
+        runtime=10,
+    params:
+        confidence=settings("intervals.confidence"),
+        resamples=settings("intervals.resamples"),
+    shell:
+        "{PYTHON} {SCRIPTS}/plot_recovery_finite_size.py --population {input.population}"
+        " --directions {input.directions} --confidence {params.confidence} --resamples {params.resamples}"
+        " --pdf {output.pdf} --png {output.png} > {log} 2>&1"
+
+
+rule plot_recovery_depth:
+    input:
+        source=sources("plot_recovery_depth.py"),
+        metrics=f"{RESULTS}/recovery/metrics.parquet",
+        directions=f"{RESULTS}/recovery/directions.parquet",
+        baselines=f"{RESULTS}/recovery/baselines.parquet",
+    output:
+        pdf=caption("recovery_depth", "recovery"),
+        png=f"{FIGURES_OF}/recovery_depth.png",
+    log:
+        f"{LOGS}/plot_recovery_depth.log",
+    resources:
+        mem_mb=1500,
+        runtime=10,
+    params:
+        confidence=settings("intervals.confidence"),
+        resamples=settings("intervals.resamples"),
+    shell:
+        "{PYTHON} {SCRIPTS}/plot_recovery_depth.py --metrics {input.metrics}"
+        " --directions {input.directions} --baselines {input.baselines} --confidence {params.confidence} --resamples {params.resamples}"
+        " --pdf {output.pdf} --png {output.png} > {log} 2>&1"
+
+
+rule plot_recovery_perturbation:
+    input:
+        source=sources("plot_recovery_perturbation.py"),
+        perturbation=f"{RESULTS}/recovery/perturbation.parquet",
+    output:
+        pdf=caption("recovery_perturbation", "recovery"),
+        png=f"{FIGURES_OF}/recovery_perturbation.png",
+    log:
+        f"{LOGS}/plot_recovery_perturbation.log",
+    resources:
+        mem_mb=1500,
+        runtime=10,
+    params:
+        confidence=settings("intervals.confidence"),
+    shell:
+        "{PYTHON} {SCRIPTS}/plot_recovery_perturbation.py --perturbation {input.perturbation}"
+        " --confidence {params.confidence}"
+        " --pdf {output.pdf} --png {output.png} > {log} 2>&1"
+
+
+rule plot_recovery_error_exponents:
+    input:
+        source=sources("plot_recovery_error_exponents.py"),
+        error_exponents=f"{RESULTS}/recovery/error_exponents.parquet",
+        metrics=f"{RESULTS}/recovery/metrics.parquet",
+    output:
+        pdf=caption("recovery_error_exponents", "recovery"),
+        png=f"{FIGURES_OF}/recovery_error_exponents.png",
+    log:
+        f"{LOGS}/plot_recovery_error_exponents.log",
+    resources:
+        mem_mb=1500,
+        runtime=10,
+    params:
+        confidence=settings("intervals.confidence"),
+        resamples=settings("intervals.resamples"),
+    shell:
+        "{PYTHON} {SCRIPTS}/plot_recovery_error_exponents.py --error-exponents {input.error_exponents}"
+        " --metrics {input.metrics} --confidence {params.confidence} --resamples {params.resamples}"
         " --pdf {output.pdf} --png {output.png} > {log} 2>&1"
 
 

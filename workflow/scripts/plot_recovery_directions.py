@@ -13,20 +13,19 @@ from spectral_laws.plotting.style import save_figure
 
 def main(
     directions: Annotated[Path, typer.Option(help="Directions table of recover_features.")],
-    thresholds: Annotated[Path, typer.Option(help="Thresholds table of recover_features.")],
     pdf: Annotated[Path, typer.Option(help="Vector figure to write.")],
     png: Annotated[Path, typer.Option(help="Bitmap figure to write, 300 dpi.")],
-    study: Annotated[
-        str | None,
-        typer.Option(help="Study to draw; without it, every study of the highest degree."),
-    ] = None,
+    study: Annotated[str, typer.Option(help="Study of true features, on the left.")] = "quadratic",
+    equivalent: Annotated[
+        str, typer.Option(help="Study of equivalent features, on the right.")
+    ] = "equivalent",
     confidence: Annotated[
         float, typer.Option(help="Level of the intervals over seeds.", min=0.5, max=0.999)
     ] = 0.95,
 ) -> None:
-    """Squared overlap of every teacher direction against sample size."""
+    """Overlap of every teacher direction, and how many are recovered, against sample size."""
     figure = draw_recovery_directions(
-        read_table(directions), read_table(thresholds), study=study, confidence=confidence
+        read_table(directions), study=study, equivalent=equivalent, confidence=confidence
     )
     save_figure(figure, pdf, png)
 

@@ -1,4 +1,4 @@
-"""Draw the test error of the recovery studies."""
+"""Draw the test error and the feature overlap of a study."""
 
 from pathlib import Path
 from typing import Annotated
@@ -15,16 +15,13 @@ def main(
     metrics: Annotated[Path, typer.Option(help="Metrics table of recover_features.")],
     pdf: Annotated[Path, typer.Option(help="Vector figure to write.")],
     png: Annotated[Path, typer.Option(help="Bitmap figure to write, 300 dpi.")],
-    kernel: Annotated[
-        Path | None, typer.Option(help="Table of fit_kernel_ridge; no baseline without.")
-    ] = None,
+    study: Annotated[str, typer.Option(help="Study to draw.")] = "quadratic",
     confidence: Annotated[
         float, typer.Option(help="Level of the intervals over seeds.", min=0.5, max=0.999)
     ] = 0.95,
 ) -> None:
-    """Test MSE against samples per feature, one panel per study."""
-    baseline = None if kernel is None else read_table(kernel)
-    figure = draw_recovery_mse(read_table(metrics), baseline, confidence=confidence)
+    """Test MSE and feature overlap against sample size, with the sharp theory."""
+    figure = draw_recovery_mse(read_table(metrics), study=study, confidence=confidence)
     save_figure(figure, pdf, png)
 
 

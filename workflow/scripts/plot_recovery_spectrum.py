@@ -16,8 +16,9 @@ def main(
     pdf: Annotated[Path, typer.Option(help="Vector figure to write.")],
     png: Annotated[Path, typer.Option(help="Bitmap figure to write, 300 dpi.")],
 ) -> None:
-    """Eigenvalue density with the predicted bulk edges."""
-    save_figure(draw_recovery_spectrum(read_table(spectrum)), pdf, png)
+    """Eigenvalue density with the predicted bulk."""
+    figure = draw_recovery_spectrum(read_table(spectrum))
+    save_figure(figure, pdf, png)
 
 
 if __name__ == "__main__":

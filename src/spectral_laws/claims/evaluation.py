@@ -142,9 +142,12 @@ def _evaluate(
     if claim.id in MEASUREMENTS:
         evidence = MEASUREMENTS[claim.id]
         measurement, reason = _try(evidence.judged, tables, resampling())
+        others = [
+            (name, *_try(measure, tables, resampling(name))) for name, measure in evidence.beside
+        ]
+        # Nobody needs to read the same reason twice.
         beside = "; ".join(
-            _beside(claim, name, *_try(measure, tables, resampling(name)))
-            for name, measure in evidence.beside
+            _beside(claim, name, other, "" if why == reason else why) for name, other, why in others
         )
     return {
         "id": claim.id,
@@ -179,7 +182,7 @@ def _try(
 def _beside(claim: Claim, name: str, measurement: Measurement | None, reason: str) -> str:
     """One measurement beside a claim's: 'true features, d = 25 to 64: 0.6 [0.5, 0.7], verdict'."""
     if measurement is None:
-        return f"{name}: not run ({reason})"
+        return f"{name}: not run ({reason})" if reason else f"{name}: not run"
     where = f"{name}, {measurement.scope}" if measurement.scope else name
     text = value_text(measurement.value, measurement.ci_low, measurement.ci_high)
     return f"{where}: {text}, {judge(claim, measurement)}"

@@ -2,16 +2,15 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
+from spectral_laws.claims.curves import TeacherCurves
 from spectral_laws.claims.resampling import (
     TEACHER,
     Index,
     Resampling,
-    Vector,
     common_slope,
     log_of,
     slope,
@@ -26,7 +25,6 @@ from spectral_laws.claims.selections import (
 from spectral_laws.claims.tables import ClaimTables
 from spectral_laws.claims.verdicts import Measurement
 from spectral_laws.errors import NoFitError
-from spectral_laws.fitting.crossings import first_crossing
 
 LEVEL = 0.5
 """cos^2 of direction 1, and share of the variance explained by the kernel."""
@@ -34,73 +32,6 @@ NEAR = 0.25
 """Exponents this near to q or 2q are said to agree."""
 MINIMUM_DIMENSIONS = 3
 """Dimensions an exponent needs."""
-
-
-@dataclass(frozen=True)
-class _Curves:
-    """Curves of the teachers of one study along its sample sizes.
-
-    Attributes:
-        rows: the TEACHER columns, one row per curve, of the dimensions that have an exponent.
-        sizes: sample sizes of each dimension.
-        values: (teachers, sample sizes) of each dimension, in the order of ``rows``.
-        left_out: dimensions at which the mean curve does not cross inside the grid.
-    """
-
-    rows: pd.DataFrame
-    sizes: dict[int, Vector]
-    values: dict[int, Vector]
-    left_out: list[int]
-
-    @classmethod
-    def of(cls, table: pd.DataFrame, column: str) -> "_Curves":
-        """Curves of ``column``; every teacher of a dimension has the same sample sizes."""
-        sizes, values, kept, left_out = {}, {}, [], []
-        for dimension, group in table.groupby("dimension"):
-            d = int(str(dimension))
-            # pivot refuses two rows of one seed and sample size, pivot_table would average them
-            wide = group.pivot(index="seed", columns="sample_size", values=column)  # noqa: PD010
-            sizes[d], values[d] = wide.columns.to_numpy(np.float64), wide.to_numpy(np.float64)
-            if first_crossing(sizes[d], values[d].mean(axis=0), LEVEL) is None:
-                left_out.append(d)
-                continue
-            kept.append(
-                pd.DataFrame(
-                    {"degree": group["degree"].iloc[0], "dimension": d, "seed": wide.index}
-                ).assign(place=np.arange(len(wide)))
-            )
-        columns = [*TEACHER, "place"]
-        rows = pd.concat(kept, ignore_index=True) if kept else pd.DataFrame(columns=columns)
-        return cls(rows, sizes, values, left_out)
-
-    @property
-    def dimensions(self) -> list[int]:
-        return sorted(int(d) for d in self.rows["dimension"].unique())
-
-    def exponent(self, scale: Callable[[int], float] = float) -> Callable[[Index], float]:
-        """Slope of log n at the crossing of the mean curve on log scale(d).
-
-        A function of row numbers: the mean is over the rows of each dimension, so that single
-        teachers caught by chance at small d do not set the size.
-        """
-        dimension, place = (self.rows[c].to_numpy(np.intp) for c in ("dimension", "place"))
-        log_d = np.array([math.log(scale(d)) for d in self.dimensions])
-
-        def statistic(index: Index) -> float:
-            log_n = []
-            for d in self.dimensions:
-                mean = self.values[d][place[index][dimension[index] == d]].mean(axis=0)
-                n = first_crossing(self.sizes[d], mean, LEVEL)
-                if n is None:
-                    return math.nan
-                log_n.append(math.log(n))
-            return slope(log_d, np.array(log_n))
-
-        return statistic
-
-    def text(self) -> str:
-        left = f", no crossing at d = {self.left_out}" if self.left_out else ""
-        return f"d = {self.dimensions}{left}"
 
 
 def measure_kernel_gap(tables: ClaimTables, resampling: Resampling) -> Measurement:
@@ -123,7 +54,7 @@ def measure_kernel_gap(tables: ClaimTables, resampling: Resampling) -> Measureme
             )
     rows = pd.concat([kernel.rows, spectral.rows], ignore_index=True)
     count = len(kernel.rows)
-    of_kernel, of_spectral = kernel.exponent(), spectral.exponent()
+    of_kernel, of_spectral = _exponent(kernel), _exponent(spectral)
     return resampling.measure(
         rows,
         lambda index: of_kernel(index[index < count]) - of_spectral(index[index >= count] - count),
@@ -141,17 +72,25 @@ def measure_kernel_gap(tables: ClaimTables, resampling: Resampling) -> Measureme
     )
 
 
-def _spectral_curves(directions: pd.DataFrame, *, degree: int) -> _Curves:
+def _spectral_curves(directions: pd.DataFrame, *, degree: int) -> TeacherCurves:
     table = identity_readout(directions[directions["degree"] == degree])
     study = fixed_width_study(table, minimum=MINIMUM_DIMENSIONS)
-    return _Curves.of(study[study["direction"] == 1], "cos2")
+    return TeacherCurves.of(study[study["direction"] == 1], "cos2", levels=[LEVEL])
 
 
-def _kernel_curves(baselines: pd.DataFrame, *, degree: int) -> _Curves:
+def _kernel_curves(baselines: pd.DataFrame, *, degree: int) -> TeacherCurves:
     table = identity_readout(baselines[baselines["degree"] == degree])
     table = table[table["method"] == "polynomial"]
     study = fixed_width_study(table, minimum=MINIMUM_DIMENSIONS)
-    return _Curves.of(study.assign(explained=1 - study["mse"]), "explained")
+    return TeacherCurves.of(study.assign(explained=1 - study["mse"]), "explained", levels=[LEVEL])
+
+
+def _exponent(
+    curves: TeacherCurves, scale: Callable[[int], float] = float
+) -> Callable[[Index], float]:
+    """Slope of log n at the crossing on log scale(d), as a function of row numbers."""
+    log_d = np.array([math.log(scale(d)) for d in curves.dimensions])
+    return lambda index: slope(log_d, curves.log_crossings(index, LEVEL))
 
 
 def _spectral_quadratic(tables: ClaimTables, resampling: Resampling) -> str:
@@ -188,14 +127,14 @@ def _kernel_quadratic(tables: ClaimTables, resampling: Resampling) -> str:
     counted = _compare(
         resampling,
         curves.rows,
-        curves.exponent(lambda d: math.comb(d + 4, 4) ** 0.25),
+        _exponent(curves, lambda d: math.comb(d + 4, 4) ** 0.25),
         expected=4,
     )
     return f"{in_d}; in C(d + 4, 4)^(1/4) instead of d {counted}"
 
 
-def _against(resampling: Resampling, name: str, curves: _Curves, *, expected: float) -> str:
-    text = _compare(resampling, curves.rows, curves.exponent(), expected=expected)
+def _against(resampling: Resampling, name: str, curves: TeacherCurves, *, expected: float) -> str:
+    text = _compare(resampling, curves.rows, _exponent(curves), expected=expected)
     return f"{name} {text}, {curves.text()}"
 
 

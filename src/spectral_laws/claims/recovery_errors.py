@@ -28,6 +28,8 @@ from spectral_laws.errors import NoFitError
 
 FIRST = 3
 """Direction whose threshold starts the window."""
+WIDE = 3
+"""A window runs at least from direction k to direction 3 k."""
 MINIMUM_SIZES = 3
 """Sample sizes an exponent needs inside its window."""
 _TAIL_POINTS = 400  # the tail sum is a staircase; its slope is taken over many points
@@ -100,7 +102,7 @@ def _exponent_gap(
         raise NoFitError(
             "no study with the required gamma and features and identity readout has "
             f"{MINIMUM_SIZES} sample sizes from D / lambda_{FIRST}^2 to D / lambda_h^2, "
-            f"h = d1/2 >= {3 * FIRST}"
+            f"h = d1/2 >= {WIDE * FIRST}"
         )
     rows = pd.concat(labels, ignore_index=True)
     which, row = rows["window"].to_numpy(), rows["row"].to_numpy()
@@ -144,7 +146,7 @@ def _window(group: pd.DataFrame, law: Law) -> _Window | None:
     head = group.iloc[0]
     width, gamma, features = (head[c] for c in ("n_directions", "gamma", "feature_dimension"))
     last = int(width) // 2
-    if last < 3 * FIRST:
+    if last < WIDE * FIRST:
         return None
     squares = weight_squares(int(width), float(gamma))
     ends = features / squares[[FIRST - 1, last - 1]]
@@ -190,7 +192,11 @@ def _theory(tables: ClaimTables, *, steep: bool) -> str:
 
 
 def _theory_of(table: pd.DataFrame, gamma: float) -> str:
-    """One gamma: independent minus tail sum by width, and the exponent at ever wider windows."""
+    """One gamma: independent minus tail sum by width, and the exponent at ever wider windows.
+
+    The extrapolation is linear in 1/log(last/first), the share of the window that either end
+    touches, to 0; windows too narrow to show a law take no part.
+    """
     means = table.groupby(["n_directions", "first", "last", "second_layer"])["exponent"].mean()
     wide = means.unstack("second_layer").reset_index().sort_values("n_directions")  # noqa: PD010
     gaps = wide["independent"] - wide["tail"]
@@ -202,7 +208,8 @@ def _theory_of(table: pd.DataFrame, gamma: float) -> str:
         f"{largest['independent']:.3f} at d1 = {largest['n_directions']:.0f} "
         f"(same sample {largest['same_sample']:.3f})"
     )
-    if len(wide) > 1:
-        inverse = 1 / np.log(wide["last"] / wide["first"])
-        text += f", extrapolated {np.polyfit(inverse, wide['independent'], 1)[1]:.3f}"
+    laws = wide[wide["last"] >= WIDE * wide["first"]]
+    if len(laws) > 1:
+        inverse = 1 / np.log(laws["last"] / laws["first"])
+        text += f", extrapolated {np.polyfit(inverse, laws['independent'], 1)[1]:.3f}"
     return f"{text}, asymptotically {1 / (2 * gamma) - 1:.3f}"

@@ -5,10 +5,12 @@ import math
 import numpy as np
 import pandas as pd
 
+from spectral_laws.claims.curves import TeacherCurves
 from spectral_laws.claims.resampling import (
     TEACHER,
     Index,
     Resampling,
+    Vector,
     common_slope,
     log_of,
     slope,
@@ -25,7 +27,6 @@ from spectral_laws.claims.selections import (
 from spectral_laws.claims.tables import ClaimTables
 from spectral_laws.claims.verdicts import Measurement
 from spectral_laws.errors import NoFitError
-from spectral_laws.fitting.crossings import first_crossing
 
 FAR = 4.0
 """Well above (below) the half-recovery sample size: this many times it (a quarter of it)."""
@@ -117,39 +118,42 @@ def measure_smoothing(
 ) -> Measurement:
     """A8: slope on log d of the width of direction 1's transition.
 
-    The width is log n where cos^2 first reaches 0.9 minus log n where it first reaches 0.1, in a
-    study with as many directions at every dimension: of degree 1, whose features are Gaussian, or
-    of true features of higher degree. A dimension counts if every seed has both inside the grid.
+    The width is log n where cos^2, averaged over the teachers of a dimension, first reaches 0.9
+    minus log n where it first reaches 0.1, in a study with as many directions at every dimension:
+    of degree 1, whose features are Gaussian, or of true features of higher degree.
 
     Raises:
-        NoFitError: if fewer than three dimensions count.
+        NoFitError: if fewer than three dimensions have both inside the grid.
     """
     table = identity_readout(tables.require("directions"))
     gaussian = features == "equivalent"
     table = table[table["degree"] == 1] if gaussian else with_features(table, features)
     study = fixed_width_study(table)
-    rows = _widths(study[study["direction"] == 1])
-    whole = rows["width"].notna().groupby(rows["dimension"]).transform("all")
-    dropped = sorted(int(d) for d in rows.loc[~whole, "dimension"].unique())
-    rows = rows[whole].reset_index(drop=True)
     name = study["study"].iloc[0]
-    if rows["dimension"].nunique() < 3:
+    strongest = study[study["direction"] == 1]
+    curves = TeacherCurves.of(strongest, "cos2", levels=[HIDDEN, RECOVERED])
+    if len(curves.dimensions) < 3:
         raise NoFitError(
-            f"study {name} has no three dimensions at which cos^2 of direction 1 rises through "
-            f"{HIDDEN} and {RECOVERED} inside the grid (not at d = {dropped})"
+            f"study {name} has no three dimensions at which mean cos^2 of direction 1 rises "
+            f"through {HIDDEN} and {RECOVERED} inside the grid: {curves.text()}"
         )
-    log_d, width = log_of(rows, "dimension"), rows["width"].to_numpy(np.float64)
-    means = rows.groupby("dimension")["width"].mean()
-    listing = ", ".join(f"{width:.3g} at d = {d}" for d, width in means.items())
+    log_d = np.log(np.array(curves.dimensions, dtype=np.float64))
+
+    def widths(index: Index) -> Vector:
+        return curves.log_crossings(index, RECOVERED) - curves.log_crossings(index, HIDDEN)
+
+    found = widths(np.arange(len(curves.rows)))
+    listing = ", ".join(
+        f"{width:.3g} at d = {d}" for d, width in zip(curves.dimensions, found, strict=True)
+    )
     return resampling.measure(
-        rows,
-        lambda index: slope(log_d[index], width[index]),
+        curves.rows,
+        lambda index: slope(log_d, widths(index)),
         cluster=TEACHER,
         strata=["degree", "dimension"],
-        n=len(rows),
+        n=len(curves.rows),
         reason=(
-            f"{len(rows)} transitions, study {name}, mean width in log n {listing}; "
-            f"d = {dropped} left out, where a transition is not inside the grid"
+            f"{len(curves.rows)} teachers, study {name}, {curves.text()}; width in log n {listing}"
         ),
     )
 
@@ -191,20 +195,6 @@ def measure_sharp_error(
             + (f"; elsewhere largest and mean {', '.join(others)}" if others else "")
         ),
     )
-
-
-def _widths(table: pd.DataFrame) -> pd.DataFrame:
-    """Width in log n of each curve's transition; NaN where it is not inside the grid."""
-    records = []
-    for key, curve in table.groupby(["study", *TEACHER]):
-        curve = curve.sort_values("sample_size")
-        start, end = (
-            first_crossing(curve["sample_size"], curve["cos2"], level)
-            for level in (HIDDEN, RECOVERED)
-        )
-        width = math.nan if start is None or end is None else math.log(end / start)
-        records.append([*key, width])
-    return pd.DataFrame(records, columns=["study", *TEACHER, "width"])
 
 
 def _with_half_recovery(tables: ClaimTables, features: Features) -> pd.DataFrame:

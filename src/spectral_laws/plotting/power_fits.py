@@ -64,7 +64,7 @@ def fit_power(
     x: ArrayLike,
     statistic: Callable[[Index], float],
     *,
-    bootstrap: Bootstrap,
+    bootstrap: Bootstrap | None,
 ) -> PowerFit:
     """Least squares of log y on log x, y a statistic of the teachers drawn at each x.
 
@@ -74,7 +74,7 @@ def fit_power(
     Args:
         x: (n,) abscissa of each teacher.
         statistic: y of teachers (positions in ``x``, repeats allowed) of one x; NaN for no value.
-        bootstrap: of the intervals.
+        bootstrap: of the intervals; None for no intervals.
     """
     places = np.asarray(x, dtype=np.float64)
     members = {float(v): np.flatnonzero(places == v) for v in np.unique(places)}
@@ -101,7 +101,7 @@ def fit_power(
 
 
 def mean_fit(
-    rows: pd.DataFrame, value: str, *, bootstrap: Bootstrap, x: str = "dimension"
+    rows: pd.DataFrame, value: str, *, bootstrap: Bootstrap | None, x: str = "dimension"
 ) -> PowerFit:
     """:func:`fit_power` of the mean over seeds; ``rows`` has one row per x and seed."""
     numbers = rows[value].to_numpy(dtype=np.float64)
@@ -112,14 +112,16 @@ def mean_fit(
     )
 
 
-def crossing_fit(rows: pd.DataFrame, value: str, *, level: float, bootstrap: Bootstrap) -> PowerFit:
+def crossing_fit(
+    rows: pd.DataFrame, value: str, *, level: float, bootstrap: Bootstrap | None
+) -> PowerFit:
     """:func:`fit_power`, over d, of the n at which the mean over seeds of ``value`` crosses.
 
     Args:
         rows: one row per dimension, seed and sample size.
         value: column that rises with n through ``level``.
         level: the level.
-        bootstrap: of the intervals.
+        bootstrap: of the intervals; None for no intervals.
     """
     dimensions: list[int] = []
     curves: list[tuple[Vector, Vector]] = []
@@ -138,14 +140,14 @@ def crossing_fit(rows: pd.DataFrame, value: str, *, level: float, bootstrap: Boo
 
 
 def seed_slope(
-    rows: pd.DataFrame, value: str, *, bootstrap: Bootstrap
+    rows: pd.DataFrame, value: str, *, bootstrap: Bootstrap | None
 ) -> tuple[float, tuple[float, float] | None]:
     """Slope of log of the mean over seeds of ``value`` on log n; its interval resamples seeds.
 
     Args:
         rows: one row per seed and sample size, of one study and dimension.
         value: column to average; the slope is NaN where a mean is not positive.
-        bootstrap: of the interval, which is None from fewer than three seeds.
+        bootstrap: of the interval, which is None without, and from fewer than three seeds.
     """
     # pivot refuses two rows of one seed and sample size, pivot_table would average them
     table = rows.pivot(index="sample_size", columns="seed", values=value)  # noqa: PD010
@@ -170,9 +172,11 @@ def _interval(
     members: Index,
     statistic: Callable[[Index], float],
     *,
-    bootstrap: Bootstrap,
+    bootstrap: Bootstrap | None,
     strata: Vector | None = None,
 ) -> tuple[float, float] | None:
+    if bootstrap is None:
+        return None
     try:
         interval = cluster_bootstrap_interval(
             members,

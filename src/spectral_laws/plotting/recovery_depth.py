@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pandas as pd
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -17,6 +18,7 @@ from spectral_laws.plotting.recovery_panels import (
     describe,
     draw_guide,
     draw_points,
+    finish_logarithmic,
     kind_handle,
     label_dimensions,
     of_largest_dimension,
@@ -28,7 +30,6 @@ from spectral_laws.plotting.style import (
     METHOD_COLORS,
     METHOD_NAMES,
     TEXT_WIDTH,
-    label_decades,
     markers,
     styled,
 )
@@ -37,6 +38,7 @@ from spectral_laws.plotting.tables import require, summarise_seeds
 _BASELINES = (*STUDY, "sample_size", "method", "mse")
 _KERNELS = ("polynomial", "arc_cosine", "rbf")
 _LEVEL = 0.5
+_FLOOR = 1e-4  # a kernel that holds the target exactly goes down to rounding
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,7 @@ def draw_recovery_depth(
     require(baselines, _BASELINES, name="baselines")
     names = studies or DepthStudies()
     bootstrap = Bootstrap(confidence, resamples)
-    figure = Figure(figsize=(TEXT_WIDTH, 5.8), layout="constrained")
+    figure = Figure(figsize=(TEXT_WIDTH, 6.2), layout="constrained")
     axes = figure.subplots(2, 2)
     pairs = (
         (names.linear, names.spectral_linear),
@@ -104,6 +106,15 @@ def draw_recovery_depth(
         _draw_errors(axes[1, column], kernels, own, "cd"[column], confidence)
     axes[0, 0].set_ylabel(r"sample size $n$ that is needed")
     axes[1, 0].set_ylabel(r"test MSE / Var($y$)")
+    handles: dict[str, Artist] = {}
+    for axis in axes[1]:
+        found, labels = axis.get_legend_handles_labels()
+        handles |= dict(zip(labels, found, strict=True))
+    line = kind_handle("sharp theory", color=METHOD_COLORS["spectral"], linewidth=0.9)
+    figure.legend(
+        handles=[*handles.values(), line], loc="outside lower center", ncols=4, handlelength=1.5,
+        title=f"test error (c, d); a triangle at the edge is below {_FLOOR:g}",
+    )  # fmt: skip
     return figure
 
 
@@ -135,7 +146,7 @@ def _draw_sizes(
     for method, fit in fits.items():
         label = f"{METHOD_NAMES[method]}: {fit.label()}"
         if fit.missing:
-            label += f"; 1/2 not crossed at {len(fit.missing)} $d$"
+            label += f"; {len(fit.missing)} $d$ without"
         draw_points(
             axis, fit.points["x"], fit.points, color=METHOD_COLORS[method],
             marker=symbols[method], label=label,
@@ -148,26 +159,25 @@ def _draw_sizes(
             through = (float(place["x"]), 0.7 * float(place["centre"]))
             draw_guide(axis, ends, through, slope)
     first = overlaps[overlaps["direction"] == 1]
-    theory = crossing_fit(first, "predicted_cos2", level=_LEVEL, bootstrap=Bootstrap(0.95, 1))
+    theory = crossing_fit(first, "predicted_cos2", level=_LEVEL, bootstrap=None)
     if len(theory.points):
         axis.plot(
             theory.points["x"], theory.points["centre"], color=METHOD_COLORS["spectral"],
             linewidth=0.9, zorder=2,
         )  # fmt: skip
-    axis.set(xscale="log", yscale="log", xlabel=r"input dimension $d$")
-    label_decades(axis)
+    axis.set(xscale="log", xlabel=r"input dimension $d$")
+    finish_logarithmic(axis)
     label_dimensions(axis, [d for fit in fits.values() for d in fit.points["x"]])
     handles, _ = axis.get_legend_handles_labels()
     guide = kind_handle(f"guides, slopes {degree} and {2 * degree}", linestyle=GUIDE)
     heading = (
         f"({letter}) degree $q$ = {degree}; spectral {seed_range(overlaps)}, "
-        f"kernels {seed_range(kernels)}\nexponent of $n$ in $d$"
+        f"kernels {seed_range(kernels)}\nexponent of $n$ in $d$ (without: 1/2 is not crossed)"
     )
-    legend = axis.legend(
+    axis.legend(
         handles=[*handles, guide], title=heading, loc="lower left", bbox_to_anchor=(-0.02, 1.0),
         alignment="left", handlelength=1.5,
     )  # fmt: skip
-    legend.set_in_layout(True)
 
 
 def _draw_errors(
@@ -177,6 +187,7 @@ def _draw_errors(
     own = of_layer(metrics[metrics["dimension"] == kernels["dimension"].iloc[0]], "independent")
     symbols = markers(METHOD_COLORS)
     methods: Sequence[str] = [m for m in METHOD_COLORS if (kernels["method"] == m).any()]
+    below: dict[str, list[int]] = {}
     for method in ("spectral", *methods):
         rows = own if method == "spectral" else kernels[kernels["method"] == method]
         points = summarise_seeds(
@@ -196,12 +207,15 @@ def _draw_errors(
             axis, points["sample_size"], points, color=color, marker=symbols[method],
             label=METHOD_NAMES[method],
         )  # fmt: skip
-    axis.set(xscale="log", yscale="log", xlabel=r"sample size $n$")
-    low, high = axis.get_ylim()
-    axis.set_ylim(max(low, 1e-4), min(high, 10))  # exact kernels go down to rounding
-    label_decades(axis)
+        below[color] = points.loc[points["centre"] <= _FLOOR, "sample_size"].tolist()
+    axis.set(xscale="log", xlabel=r"sample size $n$")
+    finish_logarithmic(axis, floor=_FLOOR)
+    for color, sizes in below.items():
+        if not sizes:
+            continue  # an empty line that is not clipped would count as one at the page's corner
+        height = axis.get_ylim()[0]
+        axis.plot(sizes, [height] * len(sizes), "v", color=color, clip_on=False, zorder=4)
     axis.set_title(
         f"({letter}) {describe(kernels, dimension=True)}",
         loc="left",
     )
-    axis.legend(loc="lower left", handlelength=1)

@@ -1,5 +1,6 @@
 """Recovery of single teacher directions against sample size: the paper's figure 4."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from spectral_laws.plotting.recovery_panels import (
     draw_guide,
     draw_points,
     kind_handle,
+    label_logarithmic,
     of_largest_dimension,
     of_study,
     spread,
@@ -26,7 +28,6 @@ from spectral_laws.plotting.style import (
     MEASURED,
     TEXT_WIDTH,
     THEORY,
-    label_decades,
     markers,
     styled,
 )
@@ -50,7 +51,8 @@ def draw_recovery_directions(
     Against n / D: cos^2 of the angle between u_i and the learned subspace; 1 - cos of it, with a
     guide 1/n; the number of directions with cos^2 >= 1/2, with the paper's staircase
     m(n) = #{i : n >= D / lambda_i^2}. Points are means over seeds with Student's interval, lines
-    the sharp theory. Of more than six directions, six spread evenly are drawn, and all counted.
+    the sharp theory. Directions are set side by side, within a third of a grid step. Of more than
+    six directions, six spread evenly are drawn, and all counted.
 
     Args:
         directions: directions table of ``recover_features``.
@@ -82,7 +84,7 @@ def draw_recovery_directions(
     axes[2, 0].set(ylim=(-0.5, None), ylabel="directions recovered (count)")
     for axis in axes.flat:
         axis.set_xscale("log")
-        label_decades(axis)
+        label_logarithmic(axis)
     handles = [
         kind_handle("mean over seeds", marker="o", linestyle="none"),
         kind_handle("sharp theory", linewidth=0.9),
@@ -107,10 +109,12 @@ def _draw_directions(overlap: Axes, angle: Axes, rows: pd.DataFrame, confidence:
             options: dict[str, Any] = {"confidence": confidence, "bounds": (0, 1)}
             points = summarise_seeds(mine, ["ratio"], measured, **options)
             theory = summarise_seeds(mine, ["ratio"], predicted, **options)
-            axis.plot(theory["ratio"], theory["centre"], linewidth=0.9, zorder=2, **line)
+            # Line and points are shifted together, so that they can be compared.
+            place = points["ratio"] * _dodge(points["ratio"], shown.index(direction), len(shown))
+            axis.plot(place, theory["centre"], linewidth=0.9, zorder=2, **line)
             if axis is angle:  # an interval that reaches zero has no end on a logarithmic axis
                 points["low"] = np.maximum(points["low"], points["centre"] / 10)
-            draw_points(axis, points["ratio"], points, marker=symbols[direction], **line)
+            draw_points(axis, place, points, marker=symbols[direction], **line)
     overlap.axhline(_RECOVERED, color=FAINT, linewidth=0.5, zorder=0)
     top = summarise_seeds(
         rows[rows["direction"] == shown[0]], ["ratio"], "predicted_angle", confidence=confidence
@@ -126,6 +130,14 @@ def _draw_directions(overlap: Axes, angle: Axes, rows: pd.DataFrame, confidence:
         handles=handles, title=rf"direction $i$ of {total}", loc="lower left", ncols=2,
         handlelength=1,
     )  # fmt: skip
+
+
+def _dodge(ratios: pd.Series, rank: int, count: int) -> float:
+    """Factor that sets one direction beside the others', within a third of a grid step."""
+    if len(ratios) < 2:
+        return 1.0
+    step = float(np.median(np.diff(np.log(ratios.to_numpy(np.float64)))))
+    return math.exp(0.3 * step * (rank - (count - 1) / 2) / count)
 
 
 def _draw_count(axis: Axes, rows: pd.DataFrame, confidence: float) -> None:

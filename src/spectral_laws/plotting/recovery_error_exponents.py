@@ -1,7 +1,7 @@
 """Exponent of the test error against the decay of the strengths."""
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -14,7 +14,6 @@ from spectral_laws.errors import DataError
 from spectral_laws.plotting.power_fits import Bootstrap, seed_slope
 from spectral_laws.plotting.recovery_mse import METRICS
 from spectral_laws.plotting.recovery_panels import (
-    STEPS,
     kind_handle,
     of_layer,
     seed_range,
@@ -40,6 +39,7 @@ LAYER_NAMES = {
     "same_sample": "same sample",
 }
 _MINIMUM_SIZES = 3
+_FIRST = 3  # direction whose threshold starts the window
 _CRITICAL = 0.5
 
 
@@ -65,13 +65,13 @@ def draw_recovery_error_exponents(
     """Exponent in n of the MSE (gamma > 1/2) or of 1 - MSE (gamma < 1/2).
 
     Top: against gamma, the paper's asymptotic law -1 + 1/(2 gamma) (line), and from the sharp
-    theory the tail sum and the three second layers, at the largest number of directions d1 (filled)
-    and the smallest (hollow); framed: measured in the Gaussian equivalent, independent second
-    layer, with bootstrap intervals. Bottom: the distance of the same exponents to the asymptotic
-    one, against d1, mean over draws of the signs.
+    theory the tail sum and the three second layers, from the smallest number of directions d1
+    (hollow) to the largest (filled), side by side at each gamma. Framed: measured in the Gaussian
+    equivalent with the independent second layer, with bootstrap intervals. Bottom: the distance of
+    the theory's exponents to the asymptotic one, against d1, mean over draws of the signs.
 
     Args:
-        error_exponents: table of ``compute_error_exponents``.
+        error_exponents: table of ``predict_exponents``.
         metrics: metrics table of ``recover_features``.
         confidence: level of the intervals.
         resamples: of the bootstrap.
@@ -108,18 +108,18 @@ def draw_recovery_error_exponents(
     widths = sorted(table["n_directions"].unique())
     handles = [kind_handle(r"asymptotic, $-1+1/(2\gamma)$", color=THEORY)]
     handles += [
-        kind_handle(name, color=LAYER_COLORS[layer], marker="o")
+        kind_handle(name, color=LAYER_COLORS[layer])
         for layer, name in LAYER_NAMES.items()
         if (table["second_layer"] == layer).any()
     ]
     handles += [
         kind_handle(f"$d_1$ = {widths[-1]}", marker="o", linestyle="none"),
         kind_handle(f"$d_1$ = {widths[0]}", marker="o", markerfacecolor="white",
-                    linestyle=STEPS),
+                    linestyle="none"),
     ]  # fmt: skip
     handles += _measured_handles(measured)
     seeds = seed_range(equivalent)
-    title = f"sharp theory as lines; Gaussian equivalent measured as framed points ({seeds})"
+    title = f"framed: measured in the Gaussian equivalent, independent sample, {seeds}"
     figure.legend(handles=handles, title=title, loc="outside upper center", ncols=4)
     return figure
 
@@ -130,11 +130,16 @@ def asymptotic(gamma: NDArray[np.float64] | float) -> NDArray[np.float64]:
 
 
 def window(rows: pd.DataFrame) -> pd.DataFrame:
-    """Rows with D / lambda_3^2 <= n <= D / lambda_d1^2: the third direction to the last."""
+    """Rows with D / lambda_3^2 <= n <= D / lambda_h^2, h = d1/2 rounded down, as in the claims.
+
+    No rows if h < 9: so few directions are no power law.
+    """
     first = rows.iloc[0]
+    last = int(first["n_directions"]) // 2
     squares = squared_weights(int(first["n_directions"]), float(first["gamma"]))
     ratio = rows["sample_size"] / rows["feature_dimension"]
-    inside = (ratio >= 1 / squares[min(2, squares.size - 1)]) & (ratio <= 1 / squares[-1])
+    wide = last >= 3 * _FIRST
+    inside = (ratio >= 1 / squares[_FIRST - 1]) & (ratio <= 1 / squares[last - 1]) & wide
     kept: pd.DataFrame = rows[inside]
     return kept
 
@@ -160,29 +165,32 @@ def measured_exponents(metrics: pd.DataFrame, *, bootstrap: Bootstrap) -> list[M
 
 def _draw_against_gamma(axis: Axes, rows: pd.DataFrame, measured: list[MeasuredExponent]) -> None:
     gammas = np.array([*rows["gamma"], *(one.gamma for one in measured)], dtype=np.float64)
-    low, high = gammas.min(), gammas.max()
-    pad = 0.05 * ((high - low) or 0.2)
+    low, high = float(gammas.min()), float(gammas.max())
+    pad = 0.08 * ((high - low) or 0.2)
     fine = np.linspace(low - pad, high + pad, 200)
     axis.plot(fine, asymptotic(fine), color=THEORY, zorder=1)
     widths = sorted(rows["n_directions"].unique())
-    for layer in LAYER_NAMES:
-        for width in {widths[0], widths[-1]}:
-            of_kind = (rows["second_layer"] == layer) & (rows["n_directions"] == width)
-            means = rows[of_kind].groupby("gamma")["exponent"].mean()
-            hollow = width != widths[-1]
-            face: dict[str, Any] = (
-                {"markerfacecolor": "white", "linestyle": STEPS} if hollow else {}
-            )
-            axis.plot(
-                means.index, means, color=LAYER_COLORS[layer], marker="o", linewidth=0.6,
-                markersize=2.8, zorder=2, **face,
-            )  # fmt: skip
+    ends = rows[rows["n_directions"].isin([widths[0], widths[-1]])]
+    means = ends.groupby(["second_layer", "gamma", "n_directions"], as_index=False)[
+        ["exponent"]
+    ].mean()
+    # The kinds of one gamma stand side by side, from few directions (hollow) to many (filled).
+    for rank, layer in enumerate(LAYER_NAMES):
+        for (gamma,), pair in groups(means[means["second_layer"] == layer], "gamma"):
+            x = gamma + 0.22 * pad * (rank - 1.5)
+            color = LAYER_COLORS[layer]
+            axis.plot([x] * len(pair), pair["exponent"], color=color, linewidth=0.8, zorder=2)
+            axis.plot(x, pair["exponent"].iloc[-1], "o", color=color, markersize=2.8, zorder=3)
+            if len(pair) > 1:
+                axis.plot(
+                    x, pair["exponent"].iloc[0], "o", color=color, markersize=2.8,
+                    markerfacecolor="white", zorder=3,
+                )  # fmt: skip
     symbols = markers(dict.fromkeys(one.study for one in measured))
     for place, one in enumerate(measured):
-        low, high = one.interval or (one.slope, one.slope)
-        bar = [[max(one.slope - low, 0)], [max(high - one.slope, 0)]]
-        # Side by side, so that the intervals of one gamma can be told apart.
-        x = one.gamma + pad * 0.35 * (place - (len(measured) - 1) / 2)
+        below, above = one.interval or (one.slope, one.slope)
+        bar = [[max(one.slope - below, 0)], [max(above - one.slope, 0)]]
+        x = one.gamma + pad * (0.6 + 0.25 * place)
         axis.errorbar(
             x, one.slope, yerr=bar, color="black", marker=symbols[one.study], markersize=4,
             markerfacecolor=LAYER_COLORS["independent"], linestyle="none", zorder=4,

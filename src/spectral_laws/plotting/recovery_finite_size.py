@@ -11,6 +11,7 @@ from spectral_laws.plotting.recovery_directions import DIRECTIONS
 from spectral_laws.plotting.recovery_panels import (
     describe,
     draw_points,
+    finish_logarithmic,
     label_dimensions,
     of_study,
     seed_range,
@@ -20,7 +21,6 @@ from spectral_laws.plotting.style import (
     MEASURED,
     OUTLIER,
     THEORY,
-    label_decades,
     styled,
 )
 from spectral_laws.plotting.tables import groups, require, summarise_seeds
@@ -97,9 +97,9 @@ def _draw_limit(axis: Axes, below: Axes, population: pd.DataFrame, bootstrap: Bo
         f"{seed_range(population.assign(study=''))}",
         loc="left",
     )
-    below.set(xscale="log", ylim=(-0.05, 1.05), ylabel="share not recovered")
+    below.set(xscale="log", ylim=(-0.05, 1.05), ylabel="share of $d_1$")
     below.set_xlabel(r"input dimension $d$")
-    below.set_title(r"(b) directions with $\cos^2\theta<1/2$ at any $n$ (fraction of $d_1$)",
+    below.set_title(r"(b) directions with $\cos^2\theta<1/2$ at any $n$",
                     loc="left")  # fmt: skip
     below.set_xlim(axis.get_xlim())
     label_dimensions(below, population["dimension"])
@@ -160,9 +160,9 @@ def _draw_fit(axis: Axes, fit: PowerFit, name: str, color: str, marker: str) -> 
 
 
 def _finish(axis: Axes, label: str, dimensions: pd.Series) -> None:
-    axis.set(xscale="log", yscale="log", ylabel=label, xlabel=r"input dimension $d$")
-    axis.margins(y=0.1)
-    label_decades(axis)
+    axis.set(xscale="log", ylabel=label, xlabel=r"input dimension $d$")
+    if axis.containers:
+        finish_logarithmic(axis)
     label_dimensions(axis, dimensions)
     handles, labels = axis.get_legend_handles_labels()
     axis.legend(handles, labels, loc="upper center", bbox_to_anchor=(0.5, -0.22))

@@ -8,13 +8,14 @@ from spectral_laws.plotting.recovery_mse import METRICS
 from spectral_laws.plotting.recovery_panels import (
     FEATURES,
     draw_curve,
+    finish_logarithmic,
     gamma_colors,
     kind_handle,
     of_largest_dimension,
     of_layer,
     seed_range,
 )
-from spectral_laws.plotting.style import COLUMN_WIDTH, label_decades, markers, styled
+from spectral_laws.plotting.style import COLUMN_WIDTH, markers, styled
 from spectral_laws.plotting.tables import require
 
 
@@ -53,8 +54,8 @@ def draw_recovery_gamma(
                 color=colors[gamma], marker=symbols[gamma],
             )  # fmt: skip
         axis.set_title(f"({letter})", loc="left")
-    axes[0].set(yscale="log", ylabel=r"test MSE / Var($y$)")
-    label_decades(axes[0])
+    axes[0].set_ylabel(r"test MSE / Var($y$)")
+    finish_logarithmic(axes[0])
     axes[1].set(ylim=(-0.03, 1.03), ylabel="feature overlap (fraction)")
     axes[1].set_xlabel(r"sample size, $\log n\,/\log d$")
     handles = [

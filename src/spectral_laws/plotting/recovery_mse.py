@@ -11,13 +11,14 @@ from spectral_laws.plotting.recovery_panels import (
     describe,
     dimension_colors,
     draw_curve,
+    finish_logarithmic,
     kind_handle,
     of_layer,
     of_study,
     size_handles,
     staircases,
 )
-from spectral_laws.plotting.style import COLUMN_WIDTH, FAINT, label_decades, markers, styled
+from spectral_laws.plotting.style import COLUMN_WIDTH, FAINT, markers, styled
 from spectral_laws.plotting.tables import require
 
 METRICS = (
@@ -69,8 +70,8 @@ def draw_recovery_mse(
     limits = axes[2].get_xlim()
     for axis in axes[:2]:
         draw_tail_sum(axis, rows[rows["dimension"] == dimensions[-1]])
-        axis.set(yscale="log", ylabel=r"test MSE / Var($y$)")
-        label_decades(axis)
+        axis.set_ylabel(r"test MSE / Var($y$)")
+        finish_logarithmic(axis)
     axes[2].set(xlim=limits, ylim=(-0.03, 1.03), ylabel="feature overlap (fraction)")
     axes[2].set_xlabel(r"sample size, $\log n\,/\log d$")
     handles = [

@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.container import ErrorbarContainer
 from matplotlib.lines import Line2D
-from matplotlib.ticker import NullFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 from numpy.typing import ArrayLike, NDArray
 
 from spectral_laws.errors import DataError
-from spectral_laws.plotting.style import FAINT, ordered_colors
+from spectral_laws.plotting.style import FAINT, label_decades, ordered_colors, widened
 from spectral_laws.plotting.tables import plural, summarise_seeds
 
 STUDY = (
@@ -175,6 +176,39 @@ def label_dimensions(axis: Axes, dimensions: Iterable[float]) -> None:
     axis.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
     axis.set_xticks(ordered, minor=True)
     axis.xaxis.set_minor_formatter(NullFormatter())
+
+
+def finish_logarithmic(axis: Axes, *, floor: float = 0.0) -> None:
+    """Limits of a logarithmic y axis by its points and lines, and readable labels.
+
+    Intervals are followed as far as they do not dwarf the points (:func:`.style.widened`).
+
+    Args:
+        axis: with everything drawn.
+        floor: lowest limit.
+    """
+    axis.set_yscale("log")
+    points = np.concatenate([np.asarray(line.get_ydata(), np.float64) for line in axis.lines])
+    ends = [points]
+    for container in axis.containers:
+        if isinstance(container, ErrorbarContainer):
+            for bars in container.lines[2]:
+                ends += [np.asarray(bar, np.float64)[:, 1] for bar in bars.get_segments()]
+    kept, reach = (v[np.isfinite(v) & (v > floor)] for v in (points, np.concatenate(ends)))
+    low, high = widened(np.log(kept), np.log(reach))
+    axis.set_ylim(max(math.exp(low), floor), math.exp(high))
+    label_logarithmic(axis)
+
+
+def label_logarithmic(axis: Axes) -> None:
+    """Label logarithmic axes at decades; in plain numbers where they span little more than one."""
+    label_decades(axis)
+    for one, limits in ((axis.xaxis, axis.get_xlim()), (axis.yaxis, axis.get_ylim())):
+        span = math.log10(max(limits) / min(limits)) if one.get_scale() == "log" else math.inf
+        if span < 1.3 and min(limits) > 0.005 and max(limits) < 5000:
+            steps = LogLocator(subs=(1.0, 2.0, 5.0)) if span > 0.7 else MaxNLocator(4)
+            one.set_major_locator(steps)
+            one.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
 
 
 def dimension_colors(dimensions: Iterable[int]) -> dict[int, str]:

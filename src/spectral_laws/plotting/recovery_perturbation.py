@@ -12,6 +12,7 @@ from spectral_laws.plotting.recovery_panels import (
     direction_colors,
     draw_guide,
     draw_points,
+    finish_logarithmic,
     kind_handle,
     of_largest_dimension,
     seed_range,
@@ -20,7 +21,6 @@ from spectral_laws.plotting.style import (
     COLUMN_WIDTH,
     DEGREE_COLORS,
     FAINT,
-    label_decades,
     markers,
     styled,
 )
@@ -79,8 +79,9 @@ def resolved_everywhere(rows: pd.DataFrame) -> pd.DataFrame:
 
 def _draw_expansion(axis: Axes, table: pd.DataFrame, confidence: float) -> None:
     handles = []
-    colors = direction_colors(table["direction"])
-    symbols = markers(colors)
+    largest = pd.concat(of_largest_dimension(rows) for _, rows in groups(table, "degree"))
+    shown = sorted(set(resolved_everywhere(largest)["direction"]))
+    colors, symbols = direction_colors(shown), markers(shown)
     for (degree,), of_degree in groups(table, "degree"):
         of_degree = of_largest_dimension(of_degree)
         rows = resolved_everywhere(of_degree)
@@ -106,16 +107,15 @@ def _draw_expansion(axis: Axes, table: pd.DataFrame, confidence: float) -> None:
         face = {} if degree == 1 else {"markerfacecolor": "white"}
         label = rf"$q$ = {degree}, $d$ = {of_degree['dimension'].iloc[0]}, {seed_range(of_degree)}"
         handles.append(kind_handle(label, marker="o", linestyle="none", **face))
-    shown = sorted(set(resolved_everywhere(table)["direction"]))
     handles += [
         kind_handle(f"$k$ = {k}", color=colors[k], marker=symbols[k], linestyle="none")
         for k in shown
     ]
-    axis.set(xscale="log", yscale="log", xlabel=r"$\|\Delta\|$ (units of $y$)")
+    axis.set(xscale="log", xlabel=r"$\|\Delta\|$ (units of $y$)")
     axis.set_ylabel("error of the expansion\n(tangent, dimensionless)")
     axis.set_title("(a) first-order expansion; dotted: slope 2", loc="left")
     axis.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.0, 1.0), handlelength=1)
-    label_decades(axis)
+    finish_logarithmic(axis)
 
 
 def _draw_bound(axis: Axes, table: pd.DataFrame, confidence: float) -> None:
@@ -137,13 +137,11 @@ def _draw_bound(axis: Axes, table: pd.DataFrame, confidence: float) -> None:
             label=rf"$q$ = {degree}, $d_1$ = {widths.max()}", linestyle="-", linewidth=0.5,
         )  # fmt: skip
     axis.axhline(1.0, color=FAINT, linewidth=0.6, zorder=0)
-    axis.set(yscale="log", xlabel="direction $k$", ylabel="Davis-Kahan bound /\ntrue sine (ratio)")
-    low, high = axis.get_ylim()
-    axis.set_ylim(min(low, 0.8), high)
+    axis.set(xlabel="direction $k$", ylabel="Davis-Kahan bound /\ntrue sine (ratio)")
     axis.set_xticks(sorted(table["direction"].unique()))
     axis.set_title("(b) the bound against the angle", loc="left")
     axis.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), handlelength=1.5)
-    label_decades(axis)
+    finish_logarithmic(axis)
 
 
 def _draw_norm(axis: Axes, table: pd.DataFrame, confidence: float) -> None:
@@ -174,11 +172,11 @@ def _draw_norm(axis: Axes, table: pd.DataFrame, confidence: float) -> None:
         place = len(means) // 2
         ends = (float(means.index[0]), float(means.index[-1]))
         draw_guide(axis, ends, (float(means.index[place]), 0.6 * float(means.iloc[place])), -0.5)
-    axis.set(xscale="log", yscale="log", xlabel=r"samples per feature, $n\,/\,D$")
+    axis.set(xscale="log", xlabel=r"samples per feature, $n\,/\,D$")
     axis.set_ylabel(r"$\|\Delta\|$ (units of $y$)")
     axis.set_title(r"(c) operator norm; dotted: slope $-1/2$", loc="left")
     axis.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.0, 1.0), handlelength=1)
-    label_decades(axis)
+    finish_logarithmic(axis)
 
 
 def _first_study(table: pd.DataFrame, rows: pd.DataFrame) -> str:

@@ -8,14 +8,15 @@ from spectral_laws.plotting.recovery_mse import METRICS
 from spectral_laws.plotting.recovery_panels import (
     describe,
     draw_curve,
+    finish_logarithmic,
     kind_handle,
+    label_logarithmic,
     of_layer,
     of_study,
 )
 from spectral_laws.plotting.style import (
     READOUT_COLORS,
     TEXT_WIDTH,
-    label_decades,
     markers,
     styled,
 )
@@ -52,7 +53,7 @@ def draw_recovery_readouts(
     require(metrics, METRICS, name="metrics")
     symbols = markers(_READOUTS)
     figure = Figure(figsize=(TEXT_WIDTH, 3.9), layout="constrained")
-    axes = figure.subplots(2, 2, sharex="col", sharey="row")
+    axes = figure.subplots(2, 2, sharex="col")
     present: set[str] = set()
     for column, base in enumerate((study, equivalent)):
         tables = readout_studies(metrics, base)
@@ -70,10 +71,17 @@ def draw_recovery_readouts(
         title = describe(pd.concat(tables.values()), dimension=True)
         axes[0, column].set_title(f"({'ab'[column]}) {title}", loc="left")
         axes[1, column].set(xscale="log", xlabel=r"samples per feature, $n\,/\,D$")
-    axes[0, 0].set(yscale="log", ylabel=r"test MSE / Var($y$)")
-    axes[1, 0].set(ylim=(-0.03, 1.03), ylabel="feature overlap (fraction)")
+    axes[0, 0].set_ylabel(r"test MSE / Var($y$)")
+    axes[1, 0].set_ylabel("feature overlap (fraction)")
+    for axis in axes[1]:
+        axis.set_ylim(-0.03, 1.03)
+    for axis in axes[0]:
+        finish_logarithmic(axis)
+    limits = [end for axis in axes[0] for end in axis.get_ylim()]
     for axis in axes.flat:
-        label_decades(axis)
+        if axis.get_yscale() == "log":
+            axis.set_ylim(min(limits), max(limits))
+        label_logarithmic(axis)
     handles = [
         kind_handle(f"readout {name}", color=READOUT_COLORS[name], marker=symbols[name],
                     linestyle="none")

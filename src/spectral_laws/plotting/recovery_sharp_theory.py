@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -16,6 +15,7 @@ from spectral_laws.plotting.recovery_panels import (
     STUDY,
     dimension_colors,
     draw_points,
+    finish_logarithmic,
     kind_handle,
     of_study,
     seed_range,
@@ -24,7 +24,6 @@ from spectral_laws.plotting.style import (
     COLUMN_WIDTH,
     FAINT,
     THEORY,
-    label_decades,
     markers,
     styled,
 )
@@ -104,16 +103,12 @@ def _draw_overlaps(
         )  # fmt: skip
     found = rows[rows["cos2"] >= 0.5]
     gap = (found["cos2"] - found["predicted_cos2"]).abs().mean()
-    axis.text(
-        0.03, 0.97,
-        f"{len(means):,} points, means over {seed_range(rows)}\n"
-        rf"mean $|$measured $-$ predicted$|$, $\cos^2\geq 1/2$: {gap:.3f}",
-        transform=axis.transAxes, va="top",
-    )  # fmt: skip
-    axis.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.22), aspect="equal")
+    axis.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), aspect="equal")
     axis.set(xlabel=r"predicted $\cos^2\theta_i$", ylabel=r"measured $\cos^2\theta_i$")
-    axis.set_yticks(np.linspace(0, 1, 6))
-    axis.set_title("(a) Gaussian equivalent", loc="left")
+    figure_title = f"(a) Gaussian equivalent: {len(means):,} points, means of {seed_range(rows)}"
+    accuracy = rf"mean $|$measured $-$ predicted$|$ where $\cos^2\theta\geq 1/2$: {gap:.3f}"
+    # Left of the panel's own frame, which is square and so narrower than the page.
+    axis.set_title(f"{figure_title}\n{accuracy}", loc="center")
 
 
 def _draw_constants(
@@ -132,7 +127,11 @@ def _draw_constants(
             color = colors[dimension]
             if len(kept):
                 points = constants(kept, "half_recovery", confidence)
-                line: dict[str, Any] = {"color": color, "marker": "o" if hollow else symbols[name]}
+                line: dict[str, Any] = {
+                    "color": color,
+                    "marker": "o" if hollow else symbols[name],
+                    "markersize": 2.6,
+                }
                 draw_points(axis, points["strength"], points, hollow=hollow, **line)
     for _, rows in groups(crossings, "study", "n_directions"):
         kept = complete(rows, "predicted_half_recovery")
@@ -143,9 +142,7 @@ def _draw_constants(
     axis.axhline(0.5, color=FAINT, linestyle=GUIDE, linewidth=0.9, zorder=0)
     axis.set(xscale="log", yscale="log", xlabel=r"strength $|\lambda_i|$")
     axis.set_ylabel(r"$n^*_i\,\lambda_i^2\,/\,D$")
-    low, high = axis.get_ylim()
-    axis.set_ylim(min(low, 0.4), max(high, 3))
-    label_decades(axis)
+    finish_logarithmic(axis)
     title = f"(b) half-recovery, {seed_range(pd.concat([crossings, true]))}"
     if missing:
         title += f"\n1/2 not crossed by every seed: {plural(missing, 'direction')} left out"

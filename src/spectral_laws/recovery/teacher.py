@@ -169,7 +169,7 @@ def draw_weights(
 ) -> NDArray[np.float64]:
     """lambda_i = z_i Z i^-gamma with random signs z_i; see :func:`power_law_weights`."""
     signs = random.choice((-1.0, 1.0), n_directions)
-    return power_law_weights(n_directions, gamma) * signs
+    return np.asarray(power_law_weights(n_directions, gamma) * signs)
 
 
 def power_law_weights(n_directions: int, gamma: float) -> NDArray[np.float64]:

@@ -24,7 +24,7 @@ Source: this project; the paper gives orders of magnitude alone (:mod:`.scaling_
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.polynomial.hermite_e import hermegauss
@@ -47,6 +47,7 @@ _TAIL_LOGARITHM = 24.0  # the grid ends where a tail of scale sqrt2 lambda has f
 _NEGLIGIBLE = 1e-14
 _EXPLICIT = 8  # directions whose own law is put on the grid
 _NOISE_NODES = 9
+_POINTS = 64  # solved at once
 
 
 @dataclass(frozen=True)
@@ -227,7 +228,8 @@ class Prediction:
 
     Attributes:
         edges: left and right edge of the bulk.
-        positions: z_i of every direction, NaN where it has no outlier.
+        positions: z_i of every direction, NaN where it has no outlier among the largest in
+            magnitude: none, or one that the bulk on the other side outranks.
         cos2: cos^2_i of its outlier's eigenvector with direction i, 0 where it has none.
         spurious: per direction, share of samples that make an outlier beyond z_i (times n: their
             expected number), on either side.
@@ -281,6 +283,8 @@ def predict(law: LabelLaw, aspect_ratio: float) -> Prediction:
             float(law.probabilities[np.abs(law.labels) > 1.0 / (aspect_ratio * si)].sum())
             for si in s
         ]
+    outranked = np.abs(positions) < max(map(abs, edges))  # False where NaN
+    positions[outranked], cos2[outranked], spurious[outranked] = np.nan, 0.0, 0.0
     check_finite("cos^2 of the sharp theory", cos2)
     return Prediction(edges, positions, cos2, spurious)
 
@@ -329,8 +333,8 @@ def _sides(law: LabelLaw, aspect_ratio: float) -> tuple[_Side, _Side]:
 def bulk_density(law: LabelLaw, aspect_ratio: float, points: ArrayLike) -> Vector:
     """Spectral density of the bulk at real points x, Im m(x + i0) / pi.
 
-    The fixed point m = -1 / (z - E[y / (1 + c y m)]) is solved by damped iteration from above the
-    real axis, then by Newton's method; outside the bulk the density is 0.
+    m solves m = -1 / (z - E[y / (1 + c y m)]), see :func:`_stieltjes`; outside the bulk the
+    density is 0.
 
     Args:
         law: of the labels.
@@ -343,27 +347,45 @@ def bulk_density(law: LabelLaw, aspect_ratio: float, points: ArrayLike) -> Vecto
     if not aspect_ratio > 0:
         raise ValueError(f"aspect_ratio must be positive, got {aspect_ratio}")
     x = np.asarray(points, dtype=np.float64)
-    y, p, c = law.labels, law.probabilities, aspect_ratio
     density = np.zeros(x.size)
-    low, high = bulk_edges(law, c)
-    width = high - low
-    for k, value in enumerate(x.ravel()):
-        if not low < value < high:
-            continue
-        m = 1j / math.sqrt(c * law.variance)
-        for height in width * np.geomspace(1.0, 1e-6, 9):
-            z = complex(value, height)
-            for _ in range(60):
-                kernel = y / (1.0 + c * y * m)
-                residual = -1.0 / m + p @ kernel - z
-                step = residual / (1.0 / m**2 - c * (p @ kernel**2))
-                while (m - step).imag <= 0:
-                    step *= 0.5
-                m = m - step
-                if abs(step) < 1e-10 * abs(m):
-                    break
-        density[k] = m.imag / math.pi
+    low, high = bulk_edges(law, aspect_ratio)
+    inside = np.flatnonzero((x.ravel() > low) & (x.ravel() < high))
+    for which in np.array_split(inside, -(-len(inside) // _POINTS) or 1):
+        transform = _stieltjes(law, aspect_ratio, x.ravel()[which], high - low)
+        density[which] = transform.imag / math.pi
+    check_finite("density of the bulk", density)
     return density.reshape(x.shape)
+
+
+def _stieltjes(law: LabelLaw, ratio: float, x: Vector, width: float) -> NDArray[np.complex128]:
+    """m(x + i0), by Newton's method at heights above the real axis that fall to 1e-6 of ``width``.
+
+    For Im z > 0 there is one solution with Im m > 0. A Newton step that leaves the half-plane or
+    does not lower the residual is replaced by one of the fixed point, which stays inside it.
+    """
+
+    def residual(z: NDArray[np.complex128], m: NDArray[np.complex128]) -> tuple[Any, Any, Any]:
+        kernel = law.labels / (1.0 + ratio * m[:, None] * law.labels)
+        mean = kernel @ law.probabilities
+        return -1.0 / m + mean - z, 1.0 / m**2 - ratio * (kernel**2 @ law.probabilities), mean
+
+    m = np.full(x.size, 1j / math.sqrt(ratio * law.variance))
+    for height in width * np.geomspace(1.0, 1e-6, 19):
+        z = x + 1j * height
+        error, slope, mean = residual(z, m)
+        for _ in range(100):
+            newton = m - error / slope
+            fixed = 0.5 * (m - 1.0 / (z - mean))
+            tried = np.where(newton.imag > 0, newton, fixed)
+            new_error, new_slope, new_mean = residual(z, tried)
+            worse = np.abs(new_error) > np.abs(error)
+            if worse.any():
+                tried = np.where(worse, fixed, tried)
+                new_error, new_slope, new_mean = residual(z, tried)
+            m, error, slope, mean = tried, new_error, new_slope, new_mean
+            if np.all(np.abs(error) < 1e-9 * width):
+                break
+    return m
 
 
 def second_layer_coefficients(
