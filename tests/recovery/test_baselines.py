@@ -29,7 +29,7 @@ SIZES = [2, 7, 30, 126, 529]
 
 def table(family=FAMILY, baselines=BASELINES, dimension=6):
     return tabulate_baselines(
-        "tiny", family, EVALUATION, baselines, dimension=dimension, replicate=1, seed=3
+        "tiny", family, EVALUATION, baselines, dimension=dimension, replicates=[1], seed=3
     )
 
 

@@ -52,7 +52,7 @@ def test_theory_stands_beside_the_measurement(linear):
         n = recovery.sample_size
         prediction = predict(law, 40 / n)
         assert recovery.prediction.edges == prediction.edges
-        np.testing.assert_array_equal(recovery.predicted_cos2, prediction.visible_cos2(n))
+        np.testing.assert_array_equal(recovery.predicted_cos2, prediction.visible(n).cos2)
         for name in SECOND_LAYERS:
             assert recovery.predicted_mse[name] == predict_mse(law, prediction, name)
         assert recovery.tail_mse == float(tail_mse(n, 40, teacher.weights))

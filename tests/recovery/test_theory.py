@@ -384,10 +384,10 @@ def test_visible_are_the_first_d1_in_magnitude():
     spurious = np.array([1e-4, 1e-3, 0.0, 2e-3])
     prediction = Prediction((-0.5, 0.5), positions, cos2, spurious)
     # Places taken: 0 + 1e-4 n, 1 + 1e-3 n, 2 + 2e-3 n, of four.
-    np.testing.assert_array_equal(prediction.visible_cos2(500), cos2)
-    np.testing.assert_array_equal(prediction.visible_cos2(1500), [0.9, 0.8, 0.0, 0.0])
-    np.testing.assert_array_equal(prediction.visible_cos2(3500), [0.9, 0.0, 0.0, 0.0])
-    np.testing.assert_array_equal(prediction.visible_cos2(50_000), np.zeros(4))
+    np.testing.assert_array_equal(prediction.visible(500).cos2, cos2)
+    np.testing.assert_array_equal(prediction.visible(1500).cos2, [0.9, 0.8, 0.0, 0.0])
+    np.testing.assert_array_equal(prediction.visible(3500).cos2, [0.9, 0.0, 0.0, 0.0])
+    np.testing.assert_array_equal(prediction.visible(50_000).cos2, np.zeros(4))
 
 
 # The test error

@@ -129,15 +129,16 @@ class Evaluator:
             "outliers": np.diag(np.where(genuine, values, 0.0)),
         }
         n, weights = estimate.sample_size, self.law.weights
+        visible = prediction.visible(n)
         return Recovery(
             estimate=estimate,
             feature_overlap=feature_overlap(self.test_latents, test),
             mse={name: self._mse(layers[name], readout, test) for name in SECOND_LAYERS},
             outside=outside,
             prediction=prediction,
-            predicted_cos2=prediction.visible_cos2(n),
+            predicted_cos2=visible.cos2,
             predicted_mse={
-                name: predict_mse(self.law, prediction, name, readout_degree=self.degree)
+                name: predict_mse(self.law, visible, name, readout_degree=self.degree)
                 for name in SECOND_LAYERS
             },
             tail_mse=float(tail_mse(n, self.feature_dimension, weights)),

@@ -22,7 +22,7 @@ Source: this project; the paper gives orders of magnitude alone (:mod:`.scaling_
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -240,15 +240,19 @@ class Prediction:
     cos2: Vector
     spurious: Vector
 
-    def visible_cos2(self, sample_size: int) -> Vector:
-        """cos^2_i where the outlier is among the d1 largest in magnitude, else 0.
+    def visible(self, sample_size: int) -> "Prediction":
+        """The same with the outliers that are among the d1 largest in magnitude alone.
 
         Spurious outliers of ``sample_size`` labels take places in that list.
         """
         magnitudes = np.nan_to_num(np.abs(self.positions), nan=0.0)
         rank = np.argsort(np.argsort(-magnitudes, kind="stable"), kind="stable")
-        ahead = rank + sample_size * self.spurious
-        return np.where(ahead < len(self.cos2), self.cos2, 0.0)
+        seen = rank + sample_size * self.spurious < len(self.cos2)
+        return replace(
+            self,
+            positions=np.where(seen, self.positions, np.nan),
+            cos2=np.where(seen, self.cos2, 0.0),
+        )
 
 
 def predict(law: LabelLaw, aspect_ratio: float) -> Prediction:
