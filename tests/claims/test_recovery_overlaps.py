@@ -210,7 +210,7 @@ def test_a12_largest_error(world, resampling, verdict, error, expected):
     directions = tables.directions.copy()
     recovered = directions["cos2"] >= 0.5
     directions["predicted_cos2"] = directions["cos2"] - 0.01
-    directions.loc[~recovered, "predicted_cos2"] = 0.9  # hidden directions are not judged
+    directions.loc[~recovered, "predicted_cos2"] = 0.45  # hidden directions are not judged
     large = directions["dimension"] == 200
     place = directions[recovered & large].index[7]
     directions.loc[place, "predicted_cos2"] = directions.loc[place, "cos2"] - error
@@ -235,7 +235,7 @@ def test_a12_takes_the_largest_dimension_below_the_limit_and_says_so(world, resa
     assert "d = 49 (D = 1225, the largest there is, below 20100)" in result.reason
     true = measure_sharp_error(tables, resampling, features="hermite")
     assert true.scope == "d = 64"
-    hidden = ClaimTables(directions=parts[0].directions.assign(cos2=0.4))
+    hidden = ClaimTables(directions=parts[0].directions.assign(cos2=0.4, predicted_cos2=0.4))
     with pytest.raises(NoFitError, match="no direction is recovered"):
         measure_sharp_error(hidden, resampling)
 

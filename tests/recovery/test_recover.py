@@ -127,7 +127,8 @@ def test_measurements_again_from_their_definitions(degree, dimension, n, noise, 
         assert recovery.mse[name] == pytest.approx(error, rel=1e-4)
 
 
-def test_warm_start_equals_cold_start():
+def test_warm_start_equals_cold_start(monkeypatch):
+    monkeypatch.setattr("spectral_laws.recovery.recover._DENSE_SHARE", 0)
     teacher = Teacher.draw(dimension=16, n_directions=3, gamma=0.4, seed=3)
     options = {"seed": 3, "dtype": "float64", "tolerance": 1e-8} | SMALL
     warm = recover_features(teacher, [50, 9900, 10_000], **options)[-1]
@@ -332,3 +333,15 @@ def test_equivalent_streams():
     np.testing.assert_array_equal(alone.cos2, first[1].cos2)
     for other in (run(stream=("a", 2)), run(seed=2)):
         assert np.all(other[0].cos2 != first[0].cos2)
+
+
+def test_forming_the_matrix_and_applying_it_find_the_same(monkeypatch):
+    teacher = Teacher.draw(dimension=60, degree=1, n_directions=4, gamma=0.4, seed=2)
+    arguments = {"seed": 2, "tolerance": 1e-7, **SMALL}
+    formed = recover_features(teacher, [600, 6000], **arguments)
+    monkeypatch.setattr("spectral_laws.recovery.recover._DENSE_SHARE", 0)
+    applied = recover_features(teacher, [600, 6000], **arguments)
+    for one, other in zip(formed, applied, strict=True):
+        assert one.estimate.iterations == 1 < other.estimate.iterations
+        np.testing.assert_allclose(one.estimate.eigenvalues, other.estimate.eigenvalues, atol=1e-5)
+        np.testing.assert_allclose(one.cos2, other.cos2, atol=1e-4)

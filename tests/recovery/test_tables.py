@@ -12,8 +12,10 @@ import pytest
 from spectral_laws.artifacts import read_provenance, read_table
 from spectral_laws.config import Estimator, Evaluation, SampleExponents, TeacherFamily
 from spectral_laws.errors import ConfigError
+from spectral_laws.recovery.recover import _DENSE_SHARE as DENSE_SHARE
 from spectral_laws.recovery.recover import recover_equivalent, recover_features
 from spectral_laws.recovery.study import STUDY_COLUMNS, draw_teacher
+from spectral_laws.recovery.tables import _SMALL_SHARE as SMALL_SHARE
 from spectral_laws.recovery.tables import NULLABLE_THRESHOLDS, tabulate_recovery
 from spectral_laws.recovery.teacher import Teacher
 
@@ -35,6 +37,15 @@ SMALL = {"test_size": 3000, "readout_size": 1000, "readout_degree": 3, "ridge": 
 def make(family, replicates, dimension=16, **options):
     where = {"dimension": dimension, "replicates": replicates, "seed": 9} | options
     return tabulate_recovery("tiny", family, ESTIMATOR, EVALUATION, **where)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def small_sizes_stand_for_large():
+    """As at large D: equivalent features in law, C never formed."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("spectral_laws.recovery.tables._SMALL_SHARE", 1)
+        patch.setattr("spectral_laws.recovery.recover._DENSE_SHARE", 0)
+        yield
 
 
 @pytest.fixture(scope="module", params=["hermite", "equivalent"])
@@ -186,6 +197,20 @@ def test_settings_of_the_estimator_are_used():
         assert fine["iterations"].max() > loose["iterations"].max()
 
 
+def test_many_directions_in_few_features_are_recovered_from_drawn_inputs(monkeypatch):
+    monkeypatch.setattr("spectral_laws.recovery.tables._SMALL_SHARE", SMALL_SHARE)
+    found = make(EQUIVALENT, [1])
+    weights = draw_teacher(EQUIVALENT, dimension=16, replicate=1, seed=9).weights
+    teacher = Teacher(np.eye(4, 136), weights, 136, 1, "tanh", noise=0.1)
+    sizes = EQUIVALENT.sample_exponents.sample_sizes(16)
+    recoveries = recover_features(teacher, sizes, seed=9, replicate=1, **SMALL)
+    expected = np.concatenate([recovery.cos2 for recovery in recoveries])
+    np.testing.assert_allclose(found.directions["cos2"], expected, atol=1e-4)
+    # Overlaps inside the bulk, about d1 / D, are not set to 0.
+    assert found.directions["cos2"].min() > 0
+    assert found.directions["feature_dimension"].unique().tolist() == [136]
+
+
 def test_equivalent_families_share_weights_across_readouts():
     weights = [
         make(EQUIVALENT.model_copy(update={"readout": readout}), [0]).thresholds["weight"].tolist()
@@ -226,7 +251,10 @@ def options(**values):
     return [part for key, value in values.items() for part in ("--" + key.replace("_", "-"), value)]
 
 
-def test_recover_script_writes_a_batch(tmp_path):
+def test_recover_script_writes_a_batch(tmp_path, monkeypatch):
+    # The script knows nothing of this module's patches.
+    monkeypatch.setattr("spectral_laws.recovery.tables._SMALL_SHARE", SMALL_SHARE)
+    monkeypatch.setattr("spectral_laws.recovery.recover._DENSE_SHARE", DENSE_SHARE)
     tables = make(EQUIVALENT, [1, 2])
     outputs = {name: tmp_path / f"{name}.parquet" for name in tables._fields}
     result = run_script(

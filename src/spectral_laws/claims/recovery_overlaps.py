@@ -32,6 +32,8 @@ FAR = 4.0
 """Well above (below) the half-recovery sample size: this many times it (a quarter of it)."""
 HIDDEN, RECOVERED = 0.1, 0.9
 """cos^2 of a direction that counts as hidden or as recovered."""
+CHANCE = 0.02
+"""Largest d1 / D, the overlap of a direction with d1 random ones, at which hidden means <= 0.1."""
 LARGE = 20100
 """Feature dimension from which on the sharp formula, a limit of large D, is judged: d = 200."""
 
@@ -41,14 +43,16 @@ def measure_transition(
 ) -> Measurement:
     """A2: the smaller of the shares hidden at n <= n*/4 and recovered at n >= 4 n*.
 
-    Where n* lies above the grid, all that is known is that it is above the largest sample size,
+    Studies whose chance overlap d1 / D is not small against 0.1 take no part. Where n* lies above
+    the grid, all that is known is that it is above the largest sample size,
     and a quarter of that bounds the entries that count as well below; likewise at the other end.
 
     Raises:
         NoFitError: if no degree-2 entry lies well below, or none well above.
     """
     rows = _with_half_recovery(tables, features)
-    rows = rows[rows["degree"] == 2]
+    small = rows["n_directions"] <= CHANCE * rows["feature_dimension"]
+    rows = rows[(rows["degree"] == 2) & small]
     below = rows["sample_size"] <= rows["at_least"] / FAR
     above = rows["sample_size"] >= rows["at_most"] * FAR
     rows = rows.assign(below=below, above=above)[below | above].reset_index(drop=True)
@@ -161,7 +165,7 @@ def measure_smoothing(
 def measure_sharp_error(
     tables: ClaimTables, resampling: Resampling, *, features: Features = "equivalent"
 ) -> Measurement:
-    """A12: largest |predicted - measured| cos^2 over recovered directions (measured >= 1/2).
+    """A12: largest |predicted - measured| cos^2 where either is 1/2 or more.
 
     The prediction is a limit, so it is judged at D >= 20100 (d = 200 at degree 2), or else at the
     largest D there is; the reason says which and states the errors at the other dimensions.
@@ -170,7 +174,7 @@ def measure_sharp_error(
         NoFitError: if no direction is recovered, or there are too few teachers.
     """
     table = with_features(identity_readout(tables.require("directions")), features)
-    table = table[table["cos2"] >= 0.5]
+    table = table[(table["cos2"] >= 0.5) | (table["predicted_cos2"] >= 0.5)]
     if table.empty:
         raise NoFitError("no direction is recovered")
     table = table.assign(error=(table["predicted_cos2"] - table["cos2"]).abs())

@@ -46,7 +46,8 @@ def error_exponents(weights: Vector, *, gamma: float, first: int, last: int) -> 
         sum of the paper's argument.
     """
     squares = weights**2
-    ratios = np.geomspace(1 / squares[first - 1], 1 / squares[last - 1], _SIZES)  # n / D
+    # n / D; a hair above the thresholds themselves, where rounding would decide on the tail sum.
+    ratios = np.geomspace(1 / squares[first - 1], 1 / squares[last - 1], _SIZES) * (1 + 1e-9)
     # Outliers appear from n = D / (2 lambda^2) on, so weaker directions are hidden throughout.
     count = int(np.count_nonzero(squares * ratios[-1] > 0.4))
     law = LabelLaw.of(weights, count=count)

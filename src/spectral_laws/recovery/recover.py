@@ -13,7 +13,7 @@ from spectral_laws.errors import ConfigError
 from spectral_laws.progress import track
 from spectral_laws.recovery.equivalent import simulate_equivalent
 from spectral_laws.recovery.evaluate import Estimate, Evaluator, Recovery
-from spectral_laws.recovery.krylov import leading_eigenpairs
+from spectral_laws.recovery.krylov import Eigenpairs, leading_eigenpairs
 from spectral_laws.recovery.moment import MomentMatrix
 from spectral_laws.recovery.overlaps import direction_cos2, matched_overlap
 from spectral_laws.recovery.samples import Samples
@@ -23,6 +23,8 @@ from spectral_laws.rng import generator
 
 Matrix = NDArray[np.float64]
 _DRAWN_AT_ONCE = 1 << 16
+_DENSE_SHARE = 16
+"""Up to this many times the block width in features C is formed: cheaper than some eight passes."""
 
 
 def recover_features(
@@ -108,14 +110,17 @@ def recover_features(
     results = []
     for n in track(sizes, total=len(sizes), label="sample sizes"):
         moment = MomentMatrix(train, n)
-        pairs = leading_eigenpairs(
-            moment.apply,
-            block,
-            teacher.n_directions,
-            tolerance=tolerance,
-            max_iterations=max_iterations,
-            name=f"moment matrix of d = {teacher.dimension}, n = {n}",
-        )
+        if moment.size <= _DENSE_SHARE * len(block):
+            pairs = _dense_eigenpairs(moment, len(block), teacher.n_directions)
+        else:
+            pairs = leading_eigenpairs(
+                moment.apply,
+                block,
+                teacher.n_directions,
+                tolerance=tolerance,
+                max_iterations=max_iterations,
+                name=f"moment matrix of d = {teacher.dimension}, n = {n}",
+            )
         block = pairs.block  # the next matrix is close: a warm start
         directions = pairs.vectors.cpu().numpy()
         estimate = Estimate(
@@ -137,6 +142,15 @@ def recover_features(
             )
         )
     return results
+
+
+def _dense_eigenpairs(moment: MomentMatrix, width: int, count: int) -> Eigenpairs:
+    """All eigenpairs of C itself, the leading ones kept; 2 n D^2 operations."""
+    values, columns = np.linalg.eigh(moment.dense())
+    order = np.argsort(-np.abs(values), kind="stable")[:width]
+    vectors = torch.from_numpy(np.ascontiguousarray(columns.T[order]))
+    kept = torch.from_numpy(values[order[:count]])
+    return Eigenpairs(kept, vectors[:count], 0.0, 1, vectors)
 
 
 def _increasing(sample_sizes: Sequence[int]) -> list[int]:

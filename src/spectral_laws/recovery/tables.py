@@ -13,7 +13,7 @@ from spectral_laws.recovery.overlaps import half_recovery
 from spectral_laws.recovery.recover import recover_equivalent, recover_features
 from spectral_laws.recovery.scaling_laws import thresholds
 from spectral_laws.recovery.study import checked_width, draw_teacher, tabulate
-from spectral_laws.recovery.teacher import draw_weights
+from spectral_laws.recovery.teacher import Teacher, draw_weights
 from spectral_laws.recovery.theory import SECOND_LAYERS
 from spectral_laws.rng import generator
 
@@ -37,6 +37,9 @@ class RecoveryTables(NamedTuple):
     directions: pd.DataFrame
     thresholds: pd.DataFrame
 
+
+_SMALL_SHARE = 1 / 50
+"""d1 / D up to which overlaps inside the bulk, of that order, may count as 0."""
 
 NULLABLE_THRESHOLDS = ("half_recovery", "predicted_half_recovery")
 """Columns of ``thresholds`` that may be missing."""
@@ -125,13 +128,23 @@ def _recover(
             **sample,
         )
     key = (family.degree, dimension, replicate)
-    weights = draw_weights(
-        checked_width(family, dimension), family.gamma, generator(seed, "teacher", *key)
-    )
+    width, size = checked_width(family, dimension), family.feature_dimension(dimension)
+    weights = draw_weights(width, family.gamma, generator(seed, "teacher", *key))
+    if width > _SMALL_SHARE * size:
+        # Overlaps inside the bulk, of order d1 / D, count: draw Gaussian inputs of dimension D.
+        teacher = Teacher(np.eye(width, size), weights, size, 1, family.readout, noise=family.noise)
+        return weights, recover_features(
+            teacher,
+            sizes,
+            replicate=replicate,
+            tolerance=estimator.tolerance,
+            max_iterations=estimator.max_iterations,
+            **sample,
+        )
     return weights, recover_equivalent(
         weights,
         sizes,
-        feature_dimension=family.feature_dimension(dimension),
+        feature_dimension=size,
         readout=family.readout,
         noise=family.noise,
         stream=key,
