@@ -130,3 +130,14 @@ def test_a7_needs_both_tables(world, resampling):
     growing = tables.directions.assign(n_directions=tables.directions["dimension"])
     with pytest.raises(NoFitError, match="same number of directions"):
         measure_kernel_gap(ClaimTables(directions=growing, baselines=tables.baselines), resampling)
+
+
+def test_a7_methods_may_have_different_numbers_of_teachers(world, resampling):
+    tables = tables_of(world, dimensions=(25, 100, 400))
+    few = tables.baselines[tables.baselines["seed"] < 3]
+    result = measure_kernel_gap(
+        ClaimTables(directions=tables.directions, baselines=few), resampling
+    )
+    assert result.n == 9 + 15
+    assert result.value == pytest.approx(1.0, abs=0.15)
+    assert result.ci_low < result.value < result.ci_high

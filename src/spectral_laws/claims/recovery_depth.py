@@ -52,14 +52,18 @@ def measure_kernel_gap(tables: ClaimTables, resampling: Resampling) -> Measureme
                 f"an exponent needs {MINIMUM_DIMENSIONS} dimensions; the {name} method's mean "
                 f"curve crosses {LEVEL} at {curves.text()}"
             )
-    rows = pd.concat([kernel.rows, spectral.rows], ignore_index=True)
+    # The two studies have teachers of their own, and as many of each as they please.
+    rows = pd.concat(
+        [kernel.rows.assign(method="kernel"), spectral.rows.assign(method="spectral")],
+        ignore_index=True,
+    )
     count = len(kernel.rows)
     of_kernel, of_spectral = _exponent(kernel), _exponent(spectral)
     return resampling.measure(
         rows,
         lambda index: of_kernel(index[index < count]) - of_spectral(index[index >= count] - count),
-        cluster=TEACHER,
-        strata=["dimension"],
+        cluster=["method", *TEACHER],
+        strata=["method", "dimension"],
         n=len(rows),
         reason="; ".join(
             [
