@@ -9,8 +9,9 @@ from scipy.stats import ks_2samp
 
 from spectral_laws.errors import NumericalError
 from spectral_laws.recovery.equivalent import simulate_equivalent
+from spectral_laws.recovery.label_law import LabelLaw
 from spectral_laws.recovery.teacher import power_law_weights, respond
-from spectral_laws.recovery.theory import LabelLaw, predict
+from spectral_laws.recovery.theory import predict
 
 WEIGHTS = power_law_weights(4, 0.4) * [1, -1, 1, 1]
 

@@ -15,9 +15,10 @@ from spectral_laws.recovery.error_exponents import (
     error_exponents,
     tabulate_error_exponents,
 )
+from spectral_laws.recovery.label_law import LabelLaw
 from spectral_laws.recovery.scaling_laws import asymptotic_mse
 from spectral_laws.recovery.teacher import draw_weights, power_law_weights
-from spectral_laws.recovery.theory import LabelLaw, predict
+from spectral_laws.recovery.theory import predict
 from spectral_laws.rng import generator
 
 ROOT = Path(__file__).resolve().parents[2]

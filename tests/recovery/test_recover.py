@@ -9,12 +9,13 @@ from spectral_laws.errors import ConfigError, NumericalError
 from spectral_laws.recovery.equivalent import simulate_equivalent
 from spectral_laws.recovery.evaluate import LOCALISED
 from spectral_laws.recovery.hermite import hermite_features
+from spectral_laws.recovery.label_law import LabelLaw
 from spectral_laws.recovery.readout import ScalarReadout, normalised_mse, second_latent
 from spectral_laws.recovery.recover import recover_equivalent, recover_features
 from spectral_laws.recovery.samples import Samples
 from spectral_laws.recovery.scaling_laws import tail_mse
 from spectral_laws.recovery.teacher import Teacher, power_law_weights
-from spectral_laws.recovery.theory import SECOND_LAYERS, LabelLaw, predict, predict_mse
+from spectral_laws.recovery.theory import SECOND_LAYERS, predict, predict_mse
 
 SMALL = {"test_size": 3000, "readout_size": 1000}
 

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.stats import chi2, norm
 
+from spectral_laws.recovery.label_law import LabelLaw
 from spectral_laws.recovery.readout import ScalarReadout, normalised_mse
 from spectral_laws.recovery.teacher import power_law_weights, respond
 from spectral_laws.recovery.theory import (
     SECOND_LAYERS,
-    LabelLaw,
     Prediction,
     bulk_density,
     bulk_edges,

@@ -12,6 +12,7 @@ from .kernels import polynomial_kernel as polynomial_kernel
 from .kernels import rbf_kernel as rbf_kernel
 from .krylov import Eigenpairs as Eigenpairs
 from .krylov import leading_eigenpairs as leading_eigenpairs
+from .label_law import LabelLaw as LabelLaw
 from .moment import MomentMatrix as MomentMatrix
 from .network import NetworkFit as NetworkFit
 from .network import fit_network as fit_network
@@ -37,7 +38,6 @@ from .spectrum import moment_spectrum as moment_spectrum
 from .teacher import Teacher as Teacher
 from .teacher import power_law_weights as power_law_weights
 from .theory import SECOND_LAYERS as SECOND_LAYERS
-from .theory import LabelLaw as LabelLaw
 from .theory import Prediction as Prediction
 from .theory import bulk_density as bulk_density
 from .theory import bulk_edges as bulk_edges

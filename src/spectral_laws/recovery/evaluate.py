@@ -6,10 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from spectral_laws.recovery.label_law import LabelLaw
 from spectral_laws.recovery.overlaps import feature_overlap, n_recovered
 from spectral_laws.recovery.readout import ScalarReadout, normalised_mse, second_latent
 from spectral_laws.recovery.scaling_laws import tail_mse
-from spectral_laws.recovery.theory import SECOND_LAYERS, LabelLaw, Prediction, predict_mse
+from spectral_laws.recovery.theory import SECOND_LAYERS, Prediction, predict_mse
 
 Matrix = NDArray[np.float64]
 

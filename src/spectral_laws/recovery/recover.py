@@ -14,11 +14,12 @@ from spectral_laws.progress import track
 from spectral_laws.recovery.equivalent import simulate_equivalent
 from spectral_laws.recovery.evaluate import Estimate, Evaluator, Recovery
 from spectral_laws.recovery.krylov import Eigenpairs, leading_eigenpairs
+from spectral_laws.recovery.label_law import LabelLaw
 from spectral_laws.recovery.moment import MomentMatrix
 from spectral_laws.recovery.overlaps import direction_cos2, matched_overlap
 from spectral_laws.recovery.samples import Samples
 from spectral_laws.recovery.teacher import Readout, Teacher, respond
-from spectral_laws.recovery.theory import LabelLaw, predict
+from spectral_laws.recovery.theory import predict
 from spectral_laws.rng import generator
 
 Matrix = NDArray[np.float64]

@@ -12,10 +12,11 @@ from spectral_laws.config import SpectrumPoint, TeacherFamily
 from spectral_laws.device import find_device
 from spectral_laws.errors import ConfigError
 from spectral_laws.progress import track
+from spectral_laws.recovery.label_law import LabelLaw
 from spectral_laws.recovery.moment import MomentMatrix
 from spectral_laws.recovery.samples import Samples
 from spectral_laws.recovery.study import draw_teacher, tabulate
-from spectral_laws.recovery.theory import LabelLaw, bulk_density, bulk_edges
+from spectral_laws.recovery.theory import bulk_density, bulk_edges
 from spectral_laws.rng import generator
 
 DENSE_LIMIT = 3000
