@@ -277,6 +277,10 @@ class TestReadouts:
         moved.loc[moved["readout"] != "identity", "dimension"] += 1
         with pytest.raises(DataError, match="no dimension in common"):
             draw_recovery_readouts(moved)
+        other = tables[0].copy()
+        other.loc[other["readout"] == "tanh", "gamma"] = 1.2
+        with pytest.raises(DataError, match=r"has gamma .* its readout tanh has 1\.2"):
+            draw_recovery_readouts(other)
 
 
 class TestSpectrum:
@@ -291,7 +295,7 @@ class TestSpectrum:
         points = next(line for line in axes.lines if line.get_marker() == "o")
         leading = table.loc[table["eigenvalue"].abs().nlargest(7).index, "eigenvalue"]
         np.testing.assert_allclose(np.sort(points.get_xdata()), np.sort(leading))
-        assert "0.47 % outside the edges" in titles(figure)[0]  # 7 of 1485
+        assert "0.47 % of all eigenvalues outside the edges" in titles(figure)[0]  # 7 of 1485
         (bulk,) = [line for line in axes.lines if line.get_label() == "Gaussian bulk"]
         inside = table[table["density"] > 0].sort_values("eigenvalue")
         np.testing.assert_allclose(bulk.get_ydata(), inside["density"])
@@ -312,7 +316,7 @@ class TestSpectrum:
 
     def test_no_outliers(self, make_spectrum, assert_legible):
         figure = draw_recovery_spectrum(make_spectrum(outliers=False))
-        assert "0 % outside the edges" in titles(figure)[0]
+        assert "0 % of all eigenvalues outside the edges" in titles(figure)[0]
         assert_legible(figure)
 
     @pytest.mark.parametrize("options", [{"quadrature": True}, {"seeds": 3}])
@@ -320,7 +324,7 @@ class TestSpectrum:
         figure = draw_recovery_spectrum(make_spectrum(**options))
         points = next(line for line in figure.axes[0].lines if line.get_marker() == "o")
         assert len(points.get_xdata()) == 7 * options.get("seeds", 1)
-        assert "0.47 % outside the edges" in titles(figure)[0]
+        assert "0.47 % of all eigenvalues outside the edges" in titles(figure)[0]
 
     def test_nothing_to_draw(self, make_spectrum):
         table = make_spectrum()
@@ -476,7 +480,9 @@ class TestDepth:
         (fitted,) = np.polyfit(np.log(polynomial[0]), np.log(polynomial[1]), 1)[:1]
         assert texts[1].startswith(f"polynomial kernel: {fitted:.2f} [")
         # The quadratic grid, up to n = 4100, does not reach 0.1 d^4 at d = 16.
-        assert any("$d$ without" in text for text in legend_texts(figure.axes[1].get_legend()))
+        assert any(
+            "1/2 not crossed at" in text for text in legend_texts(figure.axes[1].get_legend())
+        )
         rows = baselines.query("study == 'depth_linear' and dimension == 100 and method == 'rbf'")
         drawn = {
             to_hex(bar.lines[0].get_color()): values

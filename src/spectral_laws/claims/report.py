@@ -16,9 +16,11 @@ _PAPERS = {
 _HEADER = "| claim | statement | paper | ours | verdict | beside |"
 _BESIDE = (
     "The laws of this paper are statements about the limit of large d. They are judged in the "
-    "Gaussian-equivalent model, which is simulated exactly at the paper's proportions; *beside* "
-    "stands the same quantity elsewhere, most of all for true Hermite features at the dimensions "
-    "that fit this preset, with the verdict it would have."
+    "Gaussian-equivalent model (features F replaced by independent normal variables, simulated "
+    "exactly in law); *what each value rests on* names the studies, some with more directions than "
+    "the paper's d^eps. *Beside* stands the same quantity elsewhere, most of all for true Hermite "
+    "features at the dimensions that fit this preset, with the verdict it would have. Outliers "
+    "that a single large label makes are counted (n_spurious in the metrics table)."
 )
 
 
@@ -50,8 +52,9 @@ def claims_markdown(table: pd.DataFrame) -> str:
     lines += [
         "Reproduced: our value lies in *accept* and the whole interval in *direction*. Direction "
         "reproduced: value and interval lie in *direction*, the value not in *accept*. These "
-        "regions were fixed before any value was measured. Intervals resample whole teachers or "
-        "trainings. With fewer than about ten of them an interval is too narrow: one of three "
+        "regions were fixed before any value was measured; quantities and studies were made "
+        "precise later, as the history of registry.yaml shows. Intervals resample whole teachers "
+        "or trainings. With fewer than about ten of them an interval is too narrow: one of three "
         "holds the truth in at most 3 of 4 cases. The smoke preset is too small to judge a claim.",
         "",
         "| claim | quantity | accept | direction | why |",

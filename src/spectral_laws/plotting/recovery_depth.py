@@ -132,6 +132,12 @@ def sample_sizes(
     return fits
 
 
+def _widths(table: pd.DataFrame) -> str:
+    """Number of directions, or its range."""
+    low, high = int(table["n_directions"].min()), int(table["n_directions"].max())
+    return f"{low}" if low == high else f"{low} to {high}"
+
+
 def _draw_sizes(
     axis: Axes, kernels: pd.DataFrame, overlaps: pd.DataFrame, letter: str, bootstrap: Bootstrap
 ) -> None:
@@ -146,7 +152,7 @@ def _draw_sizes(
     for method, fit in fits.items():
         label = f"{METHOD_NAMES[method]}: {fit.label()}"
         if fit.missing:
-            label += f"; {len(fit.missing)} $d$ without"
+            label += f"; 1/2 not crossed at {len(fit.missing)} $d$"
         draw_points(
             axis, fit.points["x"], fit.points, color=METHOD_COLORS[method],
             marker=symbols[method], label=label,
@@ -170,9 +176,10 @@ def _draw_sizes(
     label_dimensions(axis, [d for fit in fits.values() for d in fit.points["x"]])
     handles, _ = axis.get_legend_handles_labels()
     guide = kind_handle(f"guides, slopes {degree} and {2 * degree}", linestyle=GUIDE)
+    widths = [_widths(table) for table in (overlaps, kernels)]
     heading = (
-        f"({letter}) degree $q$ = {degree}; spectral {seed_range(overlaps)}, "
-        f"kernels {seed_range(kernels)}\nexponent of $n$ in $d$ (without: 1/2 is not crossed)"
+        f"({letter}) $q$ = {degree}; spectral $d_1$ = {widths[0]}, {seed_range(overlaps)}; "
+        f"kernels $d_1$ = {widths[1]}, {seed_range(kernels)}\nexponent of $n$ in $d$"
     )
     axis.legend(
         handles=[*handles, guide], title=heading, loc="lower left", bbox_to_anchor=(-0.02, 1.0),

@@ -119,7 +119,8 @@ def draw_recovery_error_exponents(
     ]  # fmt: skip
     handles += _measured_handles(measured)
     seeds = seed_range(equivalent)
-    title = f"framed: measured in the Gaussian equivalent, independent sample, {seeds}"
+    framed = f"framed: measured in the Gaussian equivalent, independent sample, {seeds}"
+    title = framed if measured else None
     figure.legend(handles=handles, title=title, loc="outside upper center", ncols=4)
     return figure
 

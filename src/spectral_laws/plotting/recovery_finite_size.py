@@ -43,9 +43,9 @@ def draw_recovery_finite_size(
 ) -> Figure:
     """The gap of finite d, at infinitely many samples and at a given n / D, against d.
 
-    (a) 1 - cos^2 at infinitely many samples: the strongest direction, with its closed form (line),
-    and the mean over the directions that are recovered (cos^2 >= 1/2). (b) The share of directions
-    that are not. (c) At the largest n / D that all d reach: predicted minus measured cos^2, of the
+    (a) 1 - cos^2 at infinitely many samples: the strongest direction, with its limit at large d
+    (line), and the mean over the directions that are recovered (cos^2 >= 1/2). (b) The share of
+    directions that are not. (c) At the largest n / D that all d reach: predicted minus measured cos^2, of the
     strongest direction and as the mean over directions that are recovered in both. Points are means
     over seeds with bootstrap intervals; dashed lines are fitted powers of d.
 
@@ -82,7 +82,12 @@ def _draw_limit(axis: Axes, below: Axes, population: pd.DataFrame, bootstrap: Bo
         _draw_fit(axis, fit, name, color, marker)
     tilt = strongest.groupby("dimension")["tilt"].mean()
     axis.plot(
-        tilt.index, tilt, color=THEORY, linewidth=0.9, zorder=2, label="direction 1, closed form"
+        tilt.index,
+        tilt,
+        color=THEORY,
+        linewidth=0.9,
+        zorder=2,
+        label="direction 1, limit of large $d$",
     )
     width = lost.groupby(["dimension", "seed"], as_index=False)[["hidden"]].mean()
     points = summarise_seeds(
@@ -154,7 +159,7 @@ def _draw_fit(axis: Axes, fit: PowerFit, name: str, color: str, marker: str) -> 
     if fit.missing:
         label += f"; not positive at {len(fit.missing)} of {len(fit.missing) + len(points)} $d$"
     draw_points(axis, points["x"], points, color=color, marker=marker, label=label)
-    if not np.isnan(fit.slope):
+    if not np.isnan(fit.slope) and len(points) > 2:  # a line through two points says nothing
         ends = np.array([points["x"].min(), points["x"].max()])
         axis.plot(ends, fit.line(ends), color=color, linestyle="--", linewidth=0.7, zorder=1)
 

@@ -23,6 +23,8 @@ from spectral_laws.plotting.style import (
 from spectral_laws.plotting.tables import require
 
 _READOUTS = ("identity", "tanh", "relu")
+_SAME = ("degree", "n_directions", "gamma", "noise")
+"""What studies that differ in the readout have in common."""
 
 
 @styled
@@ -97,7 +99,8 @@ def readout_studies(metrics: pd.DataFrame, base: str) -> dict[str, pd.DataFrame]
     """Rows of ``base``, ``base``_tanh, ``base``_relu by readout, at their largest common d.
 
     Raises:
-        DataError: if ``base`` is missing, stands alone, or shares no d with the others.
+        DataError: if ``base`` is missing, stands alone, shares no d with the others, or has other
+            teachers than they.
     """
     metrics = of_layer(metrics, "independent")
     tables = {"identity": of_study(metrics, base, name="metrics")}
@@ -110,4 +113,13 @@ def readout_studies(metrics: pd.DataFrame, base: str) -> dict[str, pd.DataFrame]
     shared = set.intersection(*(set(rows["dimension"]) for rows in tables.values()))
     if not shared:
         raise DataError(f"metrics table: {base} and its other readouts have no dimension in common")
-    return {name: rows[rows["dimension"] == max(shared)] for name, rows in tables.items()}
+    tables = {name: rows[rows["dimension"] == max(shared)] for name, rows in tables.items()}
+    for name, rows in tables.items():
+        for column in _SAME:
+            ours, theirs = rows[column].iloc[0], tables["identity"][column].iloc[0]
+            if ours != theirs:
+                raise DataError(
+                    f"metrics table: study {base} has {column} {theirs}, its readout {name} has "
+                    f"{ours}; teachers that differ cannot be compared"
+                )
+    return tables

@@ -64,7 +64,11 @@ def draw_recovery_spectrum(spectrum: pd.DataFrame) -> Figure:
     taken = eigenvalues[leading]
     axis.vlines(taken, single / 3, single, color=OUTLIER, linewidth=0.7)
     axis.plot(
-        taken, np.full(taken.size, single), "o", color=OUTLIER, label=r"the $d_1$ largest $|\ell|$"
+        taken,
+        np.full(taken.size, single),
+        "o",
+        color=OUTLIER,
+        label=r"the $d_1$ of largest magnitude",
     )
     inside = spectrum[spectrum["density"] > 0].sort_values("eigenvalue")
     axis.plot(
@@ -86,7 +90,7 @@ def draw_recovery_spectrum(spectrum: pd.DataFrame) -> Figure:
         rf"$\gamma$ = {first['gamma']:g}, $d_1$ = {first['n_directions']}, {seed_count(spectrum)}"
         "\n"
         rf"$n$ = {first['sample_size']:,}, $D$ = {first['feature_dimension']:,}; "
-        f"{100 * outside:.2g} % outside the edges",
+        f"{100 * outside:.2g} % of all eigenvalues outside the edges",
         loc="left",
     )
     figure.legend(loc="outside lower center", ncols=2)

@@ -53,7 +53,8 @@ class Recovery:
         mse: test MSE / Var(y), per second layer (``same_sample``, ``independent``, ``outliers``).
         outside: per rank, whether the eigenvalue lies outside the edges of the bulk.
         prediction: edges, outliers and overlaps of the Gaussian-equivalent model.
-        predicted_cos2: cos^2_i, 0 where spurious outliers take the direction's place.
+        predicted_cos2: cos^2_i of the sharp theory, d1 numbers, 0 where spurious outliers take
+            the direction's place.
         predicted_mse: per second layer.
         tail_mse: the paper's order, sum of lambda_i^2 over directions with D / lambda_i^2 > n.
     """
@@ -74,7 +75,7 @@ class Recovery:
 
     @property
     def cos2(self) -> Matrix:
-        """cos^2(theta_i), per teacher direction."""
+        """cos^2(theta_i) = ||U^T u_i||^2, d1 numbers, one per teacher direction."""
         return self.estimate.cos2
 
     @property

@@ -71,6 +71,9 @@ def recover_features(
         device: torch device of the bulk arithmetic.
         dtype: of the bulk arithmetic; sums are float64.
 
+    Returns:
+        One :class:`.evaluate.Recovery` per sample size.
+
     Raises:
         ConfigError: if the grid is not increasing or starts below 2, or the device is missing.
         NumericalError: if the eigenvectors do not converge, or labels are NaN or infinite.
@@ -205,6 +208,9 @@ def recover_equivalent(
         readout_degree: Hermite polynomials of the scalar readout.
         ridge: its penalty.
         device: torch device of the bulk arithmetic.
+
+    Returns:
+        One :class:`.evaluate.Recovery` per sample size.
 
     Raises:
         ConfigError: if the grid is not increasing or starts below 2, or the device is missing.
