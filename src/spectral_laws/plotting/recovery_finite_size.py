@@ -45,9 +45,9 @@ def draw_recovery_finite_size(
 
     (a) 1 - cos^2 at infinitely many samples: the strongest direction, with its limit at large d
     (line), and the mean over the directions that are recovered (cos^2 >= 1/2). (b) The share of
-    directions that are not. (c) At the largest n / D that all d reach: predicted minus measured cos^2, of the
-    strongest direction and as the mean over directions that are recovered in both. Points are means
-    over seeds with bootstrap intervals; dashed lines are fitted powers of d.
+    directions that are not. (c) At the largest n / D that all d reach: predicted minus measured
+    cos^2, of the strongest direction and as the mean over directions that are recovered in both.
+    Points are means over seeds with bootstrap intervals; dashed lines are fitted powers of d.
 
     Args:
         population: table of ``compute_population``.
