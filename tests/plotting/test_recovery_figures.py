@@ -295,7 +295,7 @@ class TestSpectrum:
         points = next(line for line in axes.lines if line.get_marker() == "o")
         leading = table.loc[table["eigenvalue"].abs().nlargest(7).index, "eigenvalue"]
         np.testing.assert_allclose(np.sort(points.get_xdata()), np.sort(leading))
-        assert "0.47 % of the mass outside the edges" in titles(figure)[0]  # 7 of 1485
+        assert "0.47 % of mass outside edges" in titles(figure)[0]  # 7 of 1485
         (bulk,) = [line for line in axes.lines if line.get_label() == "Gaussian bulk"]
         inside = table[table["density"] > 0].sort_values("eigenvalue")
         np.testing.assert_allclose(bulk.get_ydata(), inside["density"])
@@ -316,7 +316,7 @@ class TestSpectrum:
 
     def test_no_outliers(self, make_spectrum, assert_legible):
         figure = draw_recovery_spectrum(make_spectrum(outliers=False))
-        assert "0 % of the mass outside the edges" in titles(figure)[0]
+        assert "0 % of mass outside edges" in titles(figure)[0]
         assert_legible(figure)
 
     @pytest.mark.parametrize("options", [{"quadrature": True}, {"seeds": 3}])
@@ -324,7 +324,7 @@ class TestSpectrum:
         figure = draw_recovery_spectrum(make_spectrum(**options))
         points = next(line for line in figure.axes[0].lines if line.get_marker() == "o")
         assert len(points.get_xdata()) == 7 * options.get("seeds", 1)
-        assert "0.47 % of the mass outside the edges" in titles(figure)[0]
+        assert "0.47 % of mass outside edges" in titles(figure)[0]
 
     def test_nothing_to_draw(self, make_spectrum):
         table = make_spectrum()

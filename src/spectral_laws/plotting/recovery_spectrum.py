@@ -90,7 +90,7 @@ def draw_recovery_spectrum(spectrum: pd.DataFrame) -> Figure:
         rf"$\gamma$ = {first['gamma']:g}, $d_1$ = {first['n_directions']}, {seed_count(spectrum)}"
         "\n"
         rf"$n$ = {first['sample_size']:,}, $D$ = {first['feature_dimension']:,}; "
-        f"{100 * outside:.2g} % of the mass outside the edges",
+        f"{100 * outside:.2g} % of mass outside edges",
         loc="left",
     )
     figure.legend(loc="outside lower center", ncols=2)
