@@ -8,7 +8,7 @@ it, key by key. A ``null`` under ``recovery.studies``, ``recovery.perturbation``
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar
 
@@ -49,6 +49,11 @@ class Settings(BaseModel):
     """Base of all settings: no unknown keys, no conversions, no changes."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+def _distinct(name: str, values: Sequence[object]) -> None:
+    if len(set(values)) < len(values):
+        raise ValueError(f"{name} {list(values)} has a value twice")
 
 
 class SampleExponents(Settings):
@@ -119,8 +124,7 @@ class RecoveryStudy(TeacherFamily):
 
     @model_validator(mode="after")
     def _widths_fit(self) -> Self:
-        if len(set(self.dimensions)) < len(self.dimensions):
-            raise ValueError(f"dimensions {list(self.dimensions)} has a value twice")
+        _distinct("dimensions", self.dimensions)
         for dimension in self.dimensions:
             width, size = self.n_directions(dimension), self.feature_dimension(dimension)
             if width > size:
@@ -174,14 +178,24 @@ class Baselines(Settings):
     random_features: Count
     network: NetworkBaseline
 
+    @model_validator(mode="after")
+    def _studies_differ(self) -> Self:
+        _distinct("studies", self.studies)
+        return self
+
 
 class Population(Settings):
     """Teachers of degree 2 whose moment matrix is taken at infinitely many samples."""
 
     dimensions: Annotated[tuple[Annotated[int, Field(ge=2)], ...], Field(min_length=1)]
-    width_exponent: Annotated[float, Field(gt=0, le=2)]
+    width_exponent: Annotated[float, Field(gt=0, le=1)]
     gamma: Annotated[float, Field(ge=0, le=10)]
     seeds: Count
+
+    @model_validator(mode="after")
+    def _dimensions_differ(self) -> Self:
+        _distinct("dimensions", self.dimensions)
+        return self
 
 
 class ErrorExponents(Settings):
@@ -197,13 +211,34 @@ class ErrorExponents(Settings):
     last_share: Annotated[float, Field(gt=0, le=1)]
     seeds: Count
 
+    @model_validator(mode="after")
+    def _windows_hold_a_law(self) -> Self:
+        _distinct("gammas", self.gammas)
+        _distinct("widths", self.widths)
+        for gamma in self.gammas:
+            if gamma in (0.0, 0.5):
+                raise ValueError(f"gammas holds {gamma}, at which there is no power law")
+        for width in self.widths:
+            last = round(self.last_share * width)
+            if last <= self.first:
+                raise ValueError(
+                    f"last_share {self.last_share} of width {width} is direction {last}, which is "
+                    f"not behind first, {self.first}"
+                )
+        return self
+
 
 class SpectrumPoint(Settings):
     """The one moment matrix whose whole spectrum is drawn."""
 
     study: Name
     dimension: Annotated[int, Field(ge=2)]
-    sample_exponent: Positive
+    sample_exponent: Annotated[float, Field(gt=0, le=10)]
+
+    @property
+    def sample_size(self) -> int:
+        """N = d^sample_exponent, rounded."""
+        return round(math.pow(self.dimension, self.sample_exponent))
 
 
 class Recovery(Settings):
@@ -222,6 +257,8 @@ class Recovery(Settings):
     @model_validator(mode="after")
     def _baselines_have_sample_sizes(self) -> Self:
         limit = self.baselines.max_sample_size
+        if not self.baselines.studies:
+            raise ValueError("baselines.studies names no study")
         for name in self.baselines.studies:
             study = self.studies.get(name)
             if study is None:
@@ -257,6 +294,18 @@ class Recovery(Settings):
             )
         if self.studies[self.spectrum.study].features != "hermite":
             raise ValueError(f"spectrum.study {self.spectrum.study!r} must have hermite features")
+        dimension, size = self.spectrum.dimension, self.spectrum.sample_size
+        study = self.studies[self.spectrum.study]
+        if study.n_directions(dimension) > study.feature_dimension(dimension):
+            raise ValueError(
+                f"spectrum.dimension {dimension} has fewer features than study "
+                f"{self.spectrum.study!r} has directions"
+            )
+        if not 2 <= size <= MAX_SAMPLE_SIZE:
+            raise ValueError(
+                f"spectrum.sample_exponent gives n = {size:g} at d = {dimension}, but n must be 2 "
+                f"to {MAX_SAMPLE_SIZE:g}"
+            )
         return self
 
 

@@ -228,9 +228,3 @@ def test_table_holds_the_teachers_of_the_studies():
     np.testing.assert_allclose(part.cos2, cos2, atol=1e-10)
     units = teacher.unit_directions
     np.testing.assert_allclose(part.signal, np.diag(units @ matrix @ units.T), atol=1e-12)
-
-
-def test_too_many_directions_are_refused():
-    population = Population(dimensions=(3,), width_exponent=1.8, gamma=0.4, seeds=1)
-    with pytest.raises(ConfigError, match="asks for 7 directions at d = 3"):
-        tabulate_population(population, seed=0)

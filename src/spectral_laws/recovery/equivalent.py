@@ -28,7 +28,7 @@ from torch import Tensor
 
 from spectral_laws.artifacts import check_finite
 from spectral_laws.errors import NumericalError
-from spectral_laws.recovery.teacher import Readout, respond
+from spectral_laws.recovery.teacher import Readout, check_target, respond
 from spectral_laws.rng import StreamName, block_generator, generator
 
 Matrix = NDArray[np.float64]
@@ -91,12 +91,13 @@ def simulate_equivalent(
         device: torch device of the bulk arithmetic.
 
     Raises:
-        ValueError: if a size is out of range.
+        ValueError: if a size is out of range, or as :func:`.teacher.check_target`.
         NumericalError: if the basis outgrows the memory before the residuals are small, or a
             number is NaN or infinite.
     """
     lambdas = np.asarray(weights, dtype=np.float64)
-    if not 1 <= len(lambdas) <= feature_dimension:
+    check_target(lambdas, readout, noise)
+    if len(lambdas) > feature_dimension:
         raise ValueError(f"need 1 <= d1 <= D, got {len(lambdas)} and {feature_dimension}")
     if sample_size < 2:
         raise ValueError(f"sample_size must be at least 2, got {sample_size}")
@@ -306,7 +307,8 @@ class _Images:
             shares = (rows @ images).square_().mul_(labels.abs())
             largest = torch.maximum(largest, shares.amax(1))
             total += shares.sum(1)
-        return np.asarray((largest.double() / total).cpu().numpy())
+        share = torch.where(total > 0, largest.double() / total, 0.0)
+        return np.asarray(share.cpu().numpy())
 
     def _blocks(self, count: int) -> Iterator[tuple[Tensor, Tensor]]:
         yield from zip(self._images[:, :count], self._labels, strict=True)

@@ -1,5 +1,6 @@
 """What is measured of one estimate of a teacher, for either kind of features."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -14,8 +15,15 @@ from spectral_laws.recovery.theory import SECOND_LAYERS, Prediction, predict_mse
 
 Matrix = NDArray[np.float64]
 
-LOCALISED = 0.1
-"""An estimate one sample makes a tenth of, or more, is spurious: an outlier of a large label."""
+
+def localised_share(sample_size: int) -> float:
+    """Share of one sample from which on an estimate is spurious: an outlier of a large label.
+
+    A tenth, or 4 log(n)^2 / n where that is more: twice the largest of n terms (h^2 - 1) h^2 over
+    their sum, which the only direction of a teacher has. Below about 80 samples nothing can be
+    told.
+    """
+    return max(0.1, 4.0 * math.log(sample_size) ** 2 / sample_size)
 
 
 @dataclass(frozen=True)
@@ -85,8 +93,8 @@ class Recovery:
 
     @property
     def spurious(self) -> NDArray[np.bool_]:
-        """Per rank, whether a single large label made the outlier (:data:`LOCALISED`)."""
-        return self.outside & (self.estimate.localisation >= LOCALISED)
+        """Per rank, whether a single large label made the outlier (:func:`localised_share`)."""
+        return self.outside & (self.estimate.localisation >= localised_share(self.sample_size))
 
 
 @dataclass(frozen=True)
@@ -124,7 +132,7 @@ class Evaluator:
         """
         values, edges = estimate.eigenvalues, prediction.edges
         outside = (values < edges[0]) | (values > edges[1])
-        genuine = outside & (estimate.localisation < LOCALISED)
+        genuine = outside & (estimate.localisation < localised_share(estimate.sample_size))
         layers = {
             "same_sample": np.diag(values),
             "independent": estimate.independent,

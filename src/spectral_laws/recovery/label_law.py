@@ -18,7 +18,7 @@ from numpy.polynomial.hermite_e import hermegauss
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import chi2
 
-from spectral_laws.recovery.teacher import Readout, apply_readout
+from spectral_laws.recovery.teacher import Readout, apply_readout, check_target
 
 Vector = NDArray[np.float64]
 
@@ -68,12 +68,14 @@ class LabelLaw:
                 weak to be recovered at any c that is asked for.
 
         Raises:
-            ValueError: if there are no weights or their sum of squares is not 1.
+            ValueError: if ``count`` is out of range, or as :func:`.teacher.check_target`.
         """
         lambdas = np.asarray(weights, dtype=np.float64)
-        if lambdas.ndim != 1 or abs(float(lambdas @ lambdas) - 1.0) > 1e-8:
-            raise ValueError("weights must be d1 numbers whose squares add up to 1")
-        values, masses = _latent_law(lambdas, len(lambdas) if count is None else count)
+        check_target(lambdas, readout, noise)
+        kept = len(lambdas) if count is None else count
+        if not 1 <= kept <= len(lambdas):
+            raise ValueError(f"count must be in 1..d1 = {len(lambdas)}, got {count}")
+        values, masses = _latent_law(lambdas, kept)
         labels = apply_readout(values, readout)
         if noise > 0:
             nodes, shares = hermegauss(_NOISE_NODES)

@@ -239,11 +239,6 @@ def _population_rows(
     population: Population, *, dimension: int, replicate: int, seed: int
 ) -> pd.DataFrame:
     width = math.floor(math.pow(dimension, population.width_exponent) + 1e-9)
-    if width >= math.comb(dimension + 1, 2):
-        raise ConfigError(
-            f"population.width_exponent {population.width_exponent} asks for {width} directions at "
-            f"d = {dimension}, but E C has only {math.comb(dimension + 1, 2)} eigenvectors"
-        )
     teacher = Teacher.draw(
         dimension=dimension,
         n_directions=width,

@@ -75,6 +75,9 @@ def fit_random_features(
         ValueError: if a ridge or a sample size is out of range.
         NumericalError: if a system is not positive definite, or an error is NaN or infinite.
     """
+    sizes = list(sample_sizes)
+    if not sizes or sizes[0] < 1 or sizes != sorted(set(sizes)) or sizes[-1] > len(features):
+        raise ValueError(f"sample sizes must increase, up to {len(features)}, got {sizes}")
     count = features.shape[1]
     small = [n for n in sample_sizes if n <= count]
     fits: list[RidgeFit] = []

@@ -20,10 +20,12 @@ from spectral_laws.recovery.overlaps import direction_cos2, matched_overlap
 from spectral_laws.recovery.samples import Samples
 from spectral_laws.recovery.teacher import Readout, Teacher, respond
 from spectral_laws.recovery.theory import predict
-from spectral_laws.rng import generator
+from spectral_laws.rng import generator, torch_seed
 
 Matrix = NDArray[np.float64]
 _DRAWN_AT_ONCE = 1 << 16
+_SMALL_SHARE = 1 / 50
+"""d1 / D up to which overlaps inside the bulk, of that order, may count as 0."""
 _DENSE_SHARE = 16
 """Up to this many times the block width in features C is formed: cheaper than some eight passes."""
 
@@ -188,10 +190,12 @@ def recover_equivalent(
 ) -> list[Recovery]:
     """The same for the Gaussian-equivalent model, exact in law, without inputs x.
 
-    Every sample size is an independent draw (:func:`.equivalent.simulate_equivalent`). Eigenvectors
-    inside the edges of the bulk need not converge; where the eigenvalue is no larger in magnitude
-    than the bulk's larger edge, the overlaps, which vanish as D grows, count as 0 and the
-    eigenvalue as that edge.
+    Every sample size is an independent draw (:func:`.equivalent.simulate_equivalent`), unless
+    d1 > D/50: overlaps inside the bulk, of order d1/D, then count, and normal inputs of
+    dimension D are drawn as for degree 1 (samples of one n are then a prefix of the next).
+    Eigenvectors inside the edges of the bulk need not converge; where the eigenvalue is no larger
+    in magnitude than the bulk's larger edge, the overlaps, which vanish as D grows, count as 0 and
+    the eigenvalue as that edge.
 
     Args:
         weights: lambda, d1 numbers; the rows are orthonormal.
@@ -219,6 +223,26 @@ def recover_equivalent(
     sizes = _increasing(sample_sizes)
     place = find_device(device)
     lambdas = np.asarray(weights, dtype=np.float64)
+    if len(lambdas) > _SMALL_SHARE * feature_dimension:
+        return recover_features(
+            Teacher(
+                np.eye(len(lambdas), feature_dimension),
+                lambdas,
+                feature_dimension,
+                1,
+                readout,
+                noise=noise,
+            ),
+            sizes,
+            seed=torch_seed(seed, "equivalent", *stream),
+            tolerance=tolerance,
+            memory_mb=memory_mb,
+            test_size=test_size,
+            readout_size=readout_size,
+            readout_degree=readout_degree,
+            ridge=ridge,
+            device=device,
+        )
     law = LabelLaw.of(lambdas, readout=readout, noise=noise)
     width = len(lambdas)
     random = generator(seed, *stream, "evaluation")
@@ -270,7 +294,7 @@ def recover_equivalent(
                 random=generator(seed, *stream, n, "second"),
             ),
             iterations=drawn.iterations,
-            residual=float(residuals.max() / np.abs(drawn.eigenvalues[0])),
+            residual=float(residuals.max() / max(abs(drawn.eigenvalues[0]), 1e-300)),
         )
         results.append(
             evaluator.measure(

@@ -60,7 +60,7 @@ class Samples:
         self.map = FeatureMap(
             teacher.dimension, teacher.degree, device=device, dtype=dtype, chunk=chunk
         )
-        self._kept_blocks = memory_mb // self.megabytes(GENERATION_BLOCK)
+        self._kept_blocks = memory_mb / self.megabytes(GENERATION_BLOCK)
         self._inputs: dict[int, Tensor] = {}
         self._labels: list[NDArray[np.float64]] = []
 
@@ -138,6 +138,6 @@ class Samples:
         shape = (self.teacher.dimension, GENERATION_BLOCK)
         inputs = torch.from_numpy(random.standard_normal(shape, dtype=np.float32))
         inputs = inputs.to(device=self.device, dtype=self.dtype)
-        if block < self._kept_blocks:
+        if block + 1 <= self._kept_blocks:
             self._inputs[block] = inputs
         return inputs

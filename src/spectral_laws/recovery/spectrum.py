@@ -111,7 +111,7 @@ def tabulate_spectrum(
         ConfigError: if the sample size is below 2 or the device is missing.
     """
     teacher = draw_teacher(family, dimension=point.dimension, replicate=0, seed=seed)
-    n = round(point.dimension**point.sample_exponent)
+    n = point.sample_size
     if n < 2:
         raise ConfigError(f"spectrum.sample_exponent {point.sample_exponent} gives n = {n} < 2")
     samples = Samples(

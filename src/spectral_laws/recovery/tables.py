@@ -8,12 +8,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from spectral_laws.config import Estimator, Evaluation, TeacherFamily
+from spectral_laws.errors import ConfigError
 from spectral_laws.recovery.evaluate import Recovery
 from spectral_laws.recovery.overlaps import half_recovery
 from spectral_laws.recovery.recover import recover_equivalent, recover_features
 from spectral_laws.recovery.scaling_laws import thresholds
 from spectral_laws.recovery.study import checked_width, draw_teacher, tabulate
-from spectral_laws.recovery.teacher import Teacher, draw_weights
+from spectral_laws.recovery.teacher import draw_weights
 from spectral_laws.recovery.theory import SECOND_LAYERS
 from spectral_laws.rng import generator
 
@@ -37,9 +38,6 @@ class RecoveryTables(NamedTuple):
     directions: pd.DataFrame
     thresholds: pd.DataFrame
 
-
-_SMALL_SHARE = 1 / 50
-"""d1 / D up to which overlaps inside the bulk, of that order, may count as 0."""
 
 NULLABLE_THRESHOLDS = ("half_recovery", "predicted_half_recovery")
 """Columns of ``thresholds`` that may be missing."""
@@ -71,9 +69,12 @@ def tabulate_recovery(
         device: torch device.
 
     Raises:
-        ConfigError: if the family does not fit the dimension, or the device is missing.
+        ConfigError: if the family does not fit the dimension, no teacher is asked for, or the
+            device is missing.
         NumericalError: if the eigenvectors do not converge.
     """
+    if not replicates:
+        raise ConfigError(f"{study_name}: no teacher is asked for, the last is before the first")
     parts = [
         _tabulate_teacher(
             study_name,
@@ -130,17 +131,6 @@ def _recover(
     key = (family.degree, dimension, replicate)
     width, size = checked_width(family, dimension), family.feature_dimension(dimension)
     weights = draw_weights(width, family.gamma, generator(seed, "teacher", *key))
-    if width > _SMALL_SHARE * size:
-        # Overlaps inside the bulk, of order d1 / D, count: draw Gaussian inputs of dimension D.
-        teacher = Teacher(np.eye(width, size), weights, size, 1, family.readout, noise=family.noise)
-        return weights, recover_features(
-            teacher,
-            sizes,
-            replicate=replicate,
-            tolerance=estimator.tolerance,
-            max_iterations=estimator.max_iterations,
-            **sample,
-        )
     return weights, recover_equivalent(
         weights,
         sizes,

@@ -50,20 +50,10 @@ class Teacher:
                 f"directions must be d1 x D = {len(self.weights)} x {size}, "
                 f"got {self.directions.shape}"
             )
-        check_finite("weights of a teacher", self.weights)
+        check_target(self.weights, self.readout, self.noise)
         check_finite("directions of a teacher", self.directions)
         if not np.linalg.norm(self.directions, axis=1).all():
             raise ValueError("directions must not be zero")
-        if abs(float(np.sum(self.weights**2)) - 1.0) > 1e-8:
-            raise ValueError(
-                f"weights must have sum of squares 1, got {float(np.sum(self.weights**2))}"
-            )
-        if np.any(np.diff(np.abs(self.weights)) > 1e-12):
-            raise ValueError("weights must be ordered by decreasing magnitude")
-        if self.readout not in get_args(Readout):
-            raise ValueError(f"readout must be one of {get_args(Readout)}, got {self.readout!r}")
-        if not (self.noise >= 0.0 and math.isfinite(self.noise)):
-            raise ValueError(f"noise must be non-negative and finite, got {self.noise}")
 
     @classmethod
     def draw(
@@ -136,6 +126,27 @@ class Teacher:
     def labels(self, inputs: NDArray[np.floating]) -> NDArray[np.float64]:
         """Labels y without noise of inputs n x d, in float64."""
         return self.respond(self.first_latents(inputs))
+
+
+def check_target(weights: NDArray[np.float64], readout: Readout, noise: float) -> None:
+    """Check what makes a label of latents.
+
+    Raises:
+        ValueError: if the weights are not d1 numbers, not zero, by decreasing magnitude, of sum of
+            squares 1; if the readout is unknown; or if the noise is negative or not finite.
+        NumericalError: if a weight is NaN or infinite.
+    """
+    check_finite("weights of a teacher", weights)
+    if weights.ndim != 1 or len(weights) == 0 or not weights.all():
+        raise ValueError(f"weights must be d1 numbers and not zero, got {weights}")
+    if abs(float(np.sum(weights**2)) - 1.0) > 1e-8:
+        raise ValueError(f"weights must have sum of squares 1, got {float(np.sum(weights**2))}")
+    if np.any(np.diff(np.abs(weights)) > 1e-12):
+        raise ValueError("weights must be ordered by decreasing magnitude")
+    if readout not in get_args(Readout):
+        raise ValueError(f"readout must be one of {get_args(Readout)}, got {readout!r}")
+    if not (noise >= 0.0 and math.isfinite(noise)):
+        raise ValueError(f"noise must be non-negative and finite, got {noise}")
 
 
 def respond(
