@@ -10,10 +10,10 @@ from matplotlib.figure import Figure
 
 from spectral_laws.errors import DataError
 from spectral_laws.plotting.power_fits import Bootstrap, PowerFit, crossing_fit
-from spectral_laws.plotting.recovery_directions import DIRECTIONS
-from spectral_laws.plotting.recovery_mse import METRICS
 from spectral_laws.plotting.recovery_panels import (
+    DIRECTIONS,
     GUIDE,
+    METRICS,
     STUDY,
     describe,
     draw_guide,

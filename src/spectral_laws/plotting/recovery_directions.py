@@ -9,9 +9,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from spectral_laws.plotting.recovery_panels import (
+    DIRECTIONS,
     GUIDE,
     STEPS,
-    STUDY,
     describe,
     direction_colors,
     draw_guide,
@@ -33,7 +33,6 @@ from spectral_laws.plotting.style import (
 )
 from spectral_laws.plotting.tables import require, summarise_seeds
 
-DIRECTIONS = (*STUDY, "sample_size", "direction", "weight", "cos2", "predicted_cos2", "threshold")
 _SHOWN = 6
 _RECOVERED = 0.5  # cos^2 from which a direction counts as recovered
 

@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 
 from spectral_laws.errors import DataError
 from spectral_laws.plotting.power_fits import Bootstrap, seed_slope
-from spectral_laws.plotting.recovery_mse import METRICS
 from spectral_laws.plotting.recovery_panels import (
+    METRICS,
+    equivalent_identity,
     kind_handle,
     of_layer,
     seed_range,
     squared_weights,
 )
-from spectral_laws.plotting.recovery_sharp_theory import equivalent_identity
 from spectral_laws.plotting.style import (
     LAYER_COLORS,
     TEXT_WIDTH,

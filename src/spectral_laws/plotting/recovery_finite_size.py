@@ -7,8 +7,8 @@ from matplotlib.figure import Figure
 
 from spectral_laws.errors import DataError
 from spectral_laws.plotting.power_fits import Bootstrap, PowerFit, mean_fit
-from spectral_laws.plotting.recovery_directions import DIRECTIONS
 from spectral_laws.plotting.recovery_panels import (
+    DIRECTIONS,
     describe,
     draw_points,
     finish_logarithmic,

@@ -4,9 +4,9 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from spectral_laws.errors import DataError
-from spectral_laws.plotting.recovery_mse import METRICS
 from spectral_laws.plotting.recovery_panels import (
     FEATURES,
+    METRICS,
     draw_curve,
     finish_logarithmic,
     gamma_colors,

@@ -6,8 +6,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from spectral_laws.plotting.recovery_panels import (
+    METRICS,
     STEPS,
-    STUDY,
     describe,
     dimension_colors,
     draw_curve,
@@ -20,11 +20,6 @@ from spectral_laws.plotting.recovery_panels import (
 )
 from spectral_laws.plotting.style import COLUMN_WIDTH, FAINT, markers, styled
 from spectral_laws.plotting.tables import require
-
-METRICS = (
-    *STUDY, "sample_size", "second_layer", "mse", "predicted_mse", "feature_overlap",
-    "predicted_overlap",
-)  # fmt: skip
 
 
 @styled

@@ -21,6 +21,13 @@ STUDY = (
     "readout", "noise", "seed",
 )  # fmt: skip
 """Columns that every table of a recovery study starts with."""
+METRICS = (
+    *STUDY, "sample_size", "second_layer", "mse", "predicted_mse", "feature_overlap",
+    "predicted_overlap",
+)  # fmt: skip
+"""Columns of the metrics table that figures use."""
+DIRECTIONS = (*STUDY, "sample_size", "direction", "weight", "cos2", "predicted_cos2", "threshold")
+"""Columns of the directions table that figures use."""
 GUIDE = (0, (1, 1.5))
 """Dash of a guide to the eye: a slope without a level."""
 STEPS = (0, (4, 1.5))
@@ -258,3 +265,16 @@ def size_handles(
 def kind_handle(label: str, **line: Any) -> Line2D:  # noqa: ANN401
     """A legend entry for a kind of mark, in grey unless it has a colour of its own."""
     return Line2D([], [], **({"color": FAINT, "label": label} | line))
+
+
+def equivalent_identity(table: pd.DataFrame, *, name: str) -> pd.DataFrame:
+    """Rows of studies with equivalent features, identity readout and no noise.
+
+    Raises:
+        DataError: if there are none.
+    """
+    plain = (table["readout"] == "identity") & (table["noise"] == 0)
+    rows = table[plain & (table["features"] == "equivalent")]
+    if rows.empty:
+        raise DataError(f"{name} table: no study with equivalent features and identity readout")
+    return rows

@@ -4,8 +4,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from spectral_laws.errors import DataError
-from spectral_laws.plotting.recovery_mse import METRICS
 from spectral_laws.plotting.recovery_panels import (
+    METRICS,
     describe,
     draw_curve,
     finish_logarithmic,

@@ -7,14 +7,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from spectral_laws.errors import DataError
-from spectral_laws.plotting.recovery_directions import DIRECTIONS
 from spectral_laws.plotting.recovery_panels import (
+    DIRECTIONS,
     GUIDE,
     STEPS,
     STUDY,
     dimension_colors,
     draw_points,
+    equivalent_identity,
     finish_logarithmic,
     kind_handle,
     of_study,
@@ -75,19 +75,6 @@ def draw_recovery_sharp_theory(
     _draw_constants(lower, crossings, true, colors, symbols, confidence)
     figure.legend(handles=_handles(colors, symbols, study), loc="outside lower center", ncols=3)
     return figure
-
-
-def equivalent_identity(table: pd.DataFrame, *, name: str) -> pd.DataFrame:
-    """Rows of studies with equivalent features, identity readout and no noise.
-
-    Raises:
-        DataError: if there are none.
-    """
-    plain = (table["readout"] == "identity") & (table["noise"] == 0)
-    rows = table[plain & (table["features"] == "equivalent")]
-    if rows.empty:
-        raise DataError(f"{name} table: no study with equivalent features and identity readout")
-    return rows
 
 
 def _draw_overlaps(
