@@ -21,6 +21,11 @@ from .overlaps import feature_overlap as feature_overlap
 from .overlaps import half_recovery as half_recovery
 from .overlaps import matched_overlap as matched_overlap
 from .overlaps import n_recovered as n_recovered
+from .perturbation import Perturbation as Perturbation
+from .perturbation import Spectrum as Spectrum
+from .perturbation import perturb as perturb
+from .population import PopulationMoment as PopulationMoment
+from .population import population_moment as population_moment
 from .random_features import RandomFeatures as RandomFeatures
 from .random_features import fit_random_features as fit_random_features
 from .readout import ScalarReadout as ScalarReadout
@@ -53,11 +58,14 @@ __all__ = [
     "LabelLaw",
     "MomentMatrix",
     "NetworkFit",
+    "Perturbation",
+    "PopulationMoment",
     "Prediction",
     "RandomFeatures",
     "Recovery",
     "Samples",
     "ScalarReadout",
+    "Spectrum",
     "Teacher",
     "arc_cosine_kernel",
     "asymptotic_mse",
@@ -78,7 +86,9 @@ __all__ = [
     "moment_spectrum",
     "n_recovered",
     "normalised_mse",
+    "perturb",
     "polynomial_kernel",
+    "population_moment",
     "power_law_weights",
     "predict",
     "predict_mse",
