@@ -13,11 +13,12 @@ CONFIGFILE := $(if $(filter laptop,$(PRESET)),,--configfile config/$(PRESET).yam
 
 install: .venv/installed
 
-.venv/installed: pyproject.toml constraints.txt
+.venv/installed: pyproject.toml constraints.txt requirements-oracles.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed")'
 	@echo "making .venv and installing the pinned packages; this takes minutes"
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[pipeline,test]'
+	$(BIN)/pip install --quiet --no-deps --requirement requirements-oracles.txt
 	touch $@
 
 reproduce: install

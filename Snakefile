@@ -12,14 +12,15 @@ wildcard_constraints:
     preset=r"[a-z0-9][a-z0-9_-]*",
     study=r"[a-z][a-z0-9_]*",
     model=r"[a-z][a-z0-9_]*",
+    data=r"[a-z][a-z0-9_]*",
     dimension=r"\d+",
-    replicate=r"\d+",
     first=r"\d+",
     last=r"\d+",
 
 
 include: "workflow/rules/common.smk"
 include: "workflow/rules/recovery.smk"
+include: "workflow/rules/downloads.smk"
 include: "workflow/rules/curvature.smk"
 include: "workflow/rules/claims.smk"
 include: "workflow/rules/figures.smk"

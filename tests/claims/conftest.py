@@ -253,41 +253,265 @@ def make_error_exponents(*, gap=0.01, widths=(30, 100, 300), gammas=(0.4, 0.8)):
     return pd.DataFrame(rows)
 
 
+STACKS = {
+    "resnet": [*["conv"] * 6, "pointwise_conv", "head"],
+    "separable": [*["depthwise_conv", "pointwise_conv"] * 3, "head"],
+    "vgg": [*["conv"] * 4, "linear", "head"],
+    "mlp": [*["linear"] * 3, "head"],
+    "gpt": [*["attention_qkv", "attention_output", "mlp_up", "mlp_down"] * 2, "head"],
+    "vit": [
+        "patch_embedding",
+        *["attention_qkv", "attention_output", "mlp_up", "mlp_down"] * 2,
+        "head",
+    ],
+}
+"""Roles of a network's layers, in order."""
+
+EXPERIMENTS = {
+    "architectures": (
+        "architecture",
+        {name: name for name in ("resnet18", "vgg11", "mlp", "gpt2", "vit_tiny")},
+    ),
+    "layer_norm": ("normalisation", {"vit_tiny": "layer", "vit_no_norm": "none"}),
+    "residual": ("skip_scale", {"resnet18": 1.0, "resnet_half": 0.5, "resnet_no_skip": 0.0}),
+    "classes": ("n_classes", {"mlp_2": 2, "mlp_10": 10, "mlp_100": 100, "mlp_1000": 1000}),
+    "outputs": ("n_classes", {"vit_10": 10, "vit_100": 100}),
+    "task": ("task", {"gpt_language": "language_modelling", "gpt_classes": "classification"}),
+    "width": ("width", {"mlp_w64": 64, "mlp_w128": 128, "mlp": 256, "mlp_w512": 512}),
+    "batch_norm": ("normalisation", {"resnet18": "batch", "resnet_no_norm": "none"}),
+    "separable": ("separable", {"resnet18": "false", "separable": "true"}),
+}
+MAIN = tuple(EXPERIMENTS["architectures"][1])
+NETWORKS = sorted({model for _, variants in EXPERIMENTS.values() for model in variants})
+INNER = ("attention_qkv", "attention_output", "mlp_up", "mlp_down")
+
+
+def make_layers(models=NETWORKS, seeds=4):
+    """One row per network, seed and layer: who it is."""
+    rows = []
+    for model in models:
+        stack = next(stack for name, stack in STACKS.items() if model.startswith(name))
+        for seed in range(seeds):
+            for index, role in enumerate(stack):
+                kind = "conv" if "conv" in role or role == "patch_embedding" else "linear"
+                kind = "head" if role == "head" else kind
+                rows.append((model, seed, index, f"layer{index}", kind, role))
+    return pd.DataFrame(rows, columns=["model", "seed", "layer_index", "layer", "kind", "role"])
+
+
+def noise_of(layers, scale, *stream):
+    """Normal noise, the same for a table of the same layers."""
+    return scale * np.random.default_rng([len(layers), *stream]).normal(size=len(layers))
+
+
 def make_exponents(
     *,
-    conv=2.0,
-    head=3.0,
+    models=NETWORKS,
+    seeds=4,
+    alpha=None,
+    shift=None,
     transfer=0.01,
     lognormal=0.9,
     bounded=1.0,
-    seeds=4,
-    layers=20,
+    ratio=None,
+    start=None,
+    start_lognormal=1.0,
+    noise=0.1,
 ):
-    """Exponents of a convolutional network and an MLP, with planted medians and shares."""
+    """Exponents with planted medians and shares, after training and (resnet18, vgg11) at epoch 0.
+
+    ``alpha`` by role, ``shift`` of alpha and ``ratio`` (participation) by network, ``start`` alpha
+    by role at epoch 0. Shares are of the layers of every training, first come first served.
+    """
+    middle = {"conv": 2.0, "pointwise_conv": 2.0, "depthwise_conv": 1.4, "head": 3.0, "linear": 1.0}
+    middle |= dict.fromkeys(INNER, 1.0) | {"mlp_up": 0.8} | (alpha or {})
+    layers = make_layers(models, seeds)
+    last = layers.assign(epoch=12, final=True)
+    first = layers[layers["model"].isin(["resnet18", "vgg11"])].assign(epoch=0, final=False)
+    tables = []
+    for place, (rows, values) in enumerate(
+        ((last, middle), (first, middle | {"conv": 1.5, "pointwise_conv": 1.5} | (start or {})))
+    ):
+        mean = rows["role"].map(values).fillna(1.0) + rows["model"].map(shift or {}).fillna(0.0)
+        share = (rows["layer_index"] + 0.5) / rows.groupby("model")["layer_index"].transform(
+            lambda index: index.max() + 1
+        )
+        wanted = (lognormal, start_lognormal)[place]
+        tables.append(
+            rows.assign(
+                status="fit",
+                n_directions=20,
+                alpha=mean + noise_of(rows, noise, 1),
+                s=mean * 0.5,
+                transfer_error=transfer * np.exp(noise_of(rows, 0.3, 2)),
+                transfer_error_sorted=2 * transfer,
+                participation_ratio=np.where(share <= bounded, 1.5, 9.0)
+                + rows["model"].map(ratio or {}).fillna(0.0)
+                + noise_of(rows, 0.01, 3),
+                participation_bound=2.5,
+                rank_model=np.where(share <= wanted, "lognormal", "power_law"),
+            )
+        )
+    return pd.concat(tables, ignore_index=True)
+
+
+def make_experiments(exponents, *, phi_a=None, phi_delta=None, without=()):
+    """The networks of every experiment side by side, with planted |slopes| of the alignments.
+
+    ``phi_a`` and ``phi_delta`` are their magnitudes by network; layers alternate in sign.
+    """
+    phi_a = {"vit_tiny": 0.1, "vit_no_norm": 0.8} | (phi_a or {})
+    phi_delta = {"resnet18": 0.2, "resnet_half": 0.5, "resnet_no_skip": 0.9} | (phi_delta or {})
+    tables = []
+    for experiment, (over, variants) in EXPERIMENTS.items():
+        if experiment in without:
+            continue
+        for model, variant in variants.items():
+            rows = exponents[exponents["model"] == model]
+            sign, stream = (-1.0) ** rows["layer_index"], sum(model.encode())
+            value = math.nan if isinstance(variant, str) else float(variant)
+            rows = rows.assign(
+                experiment=experiment,
+                over=over,
+                variant=str(variant),
+                value=value,
+                phi_a=sign * (phi_a.get(model, 0.3) + noise_of(rows, 0.02, 4, stream)),
+                phi_delta=sign * (phi_delta.get(model, 0.3) + noise_of(rows, 0.02, 5, stream)),
+            )
+            tables.append(rows)
+    return pd.concat(tables, ignore_index=True)
+
+
+def make_ladder(exponents, *, slope=0.05, chi=3.0, spread=0.0):
+    """Both gaps to Kronecker, and a rung that no claim uses; true factors have 0.3 more slope.
+
+    log10 of the median gap is log10 chi + spread |alpha - 2|; ``slope`` is of every layer.
+    """
+    last = exponents[exponents["final"]].reset_index(drop=True)
+    median = chi * 10 ** (spread * (last["alpha"] - 2).abs())
+    tables = []
+    for ratio, extra in (
+        ("exact/kronecker", 0.0),
+        ("exact/kronecker_true", 0.3),
+        ("fisher/positions", 5.0),
+    ):
+        values = slope + extra + noise_of(last, 0.02, 6)
+        rows = last[["model", "seed", "layer_index", "layer", "kind", "role"]]
+        tables.append(rows.assign(ratio=ratio, median=median + extra, slope=values, status="fit"))
+    return pd.concat(tables, ignore_index=True)
+
+
+def make_decomposition(exponents, *, identity=1e-13, kronecker=1e-12, r=0.97):
+    """Gaps of the identities, the largest of them planted in the last layer, with both signs."""
+    rows = exponents[exponents["final"]].reset_index(drop=True)
+    last = rows.index == len(rows) - 1
+    return rows.assign(
+        identity_gap=np.where(last, -identity, identity / 10),
+        kronecker_gap=np.where(last, kronecker, kronecker / 10),
+        r_kronecker=r + noise_of(rows, 0.01, 7),
+    )
+
+
+def make_independence(exponents, *, halves=0.08, permuted=1.2, free=0.015):
+    """Errors of the main networks' layers, log-normal around planted medians."""
+    rows = exponents[exponents["final"] & exponents["model"].isin(MAIN)].reset_index(drop=True)
+    scatter = np.exp(noise_of(rows, 0.2, 8))
+    return rows.assign(
+        error_same=rows["transfer_error"],
+        error_halves=halves * scatter,
+        error_permuted=permuted * scatter,
+        error_free=free * scatter,
+    )
+
+
+def make_weights(exponents, *, decay=-0.3, tail=2.0):
+    """The weights' exponents minus s, by the author's definition and of the density."""
+    rows = exponents[exponents["final"]].reset_index(drop=True)
+    columns = ["model", "seed", "layer_index", "layer", "kind", "role"]
+    return rows[columns].assign(
+        decay=rows["s"] + decay + noise_of(rows, 0.05, 9),
+        tail_exponent=rows["s"] + tail + noise_of(rows, 0.05, 10),
+    )
+
+
+def make_factor_models(exponents, *, delta=0.75, a=1.0):
+    """Share of the layers, first come first served, whose factor has the gradient's rank model."""
+    rows = exponents[exponents["final"] & exponents["model"].isin(MAIN)].reset_index(drop=True)
+    share = (np.arange(len(rows)) + 0.5) / len(rows)
+    factors = [
+        rows.assign(factor=factor, same=share <= wanted)
+        for factor, wanted in (("delta", delta), ("a", a))
+    ]
+    return pd.concat(factors, ignore_index=True)
+
+
+def make_finite_differences(*, models=("mlp", "resnet18"), seeds=4, negative=0.5, noise=3.0):
+    """h = sigma^2, and finite differences with log-normal noise, a share of them negative."""
     rows = []
-    for model in ("resnet18", "mlp"):
-        for seed in range(seeds):
-            rng = np.random.default_rng([seed, len(model)])
-            for index in range(layers + 1):
-                inner = "conv" if model == "resnet18" else "linear"
-                kind = "head" if index == layers else inner
-                middle = {"conv": conv, "head": head, "linear": 1.0}[kind]
-                rows.append(
-                    {
-                        "model": model,
-                        "seed": seed,
-                        "layer": f"layer{index}",
-                        "kind": kind,
-                        "status": "fit",
-                        "alpha": middle + 0.1 * rng.normal(),
-                        "transfer_error": transfer * math.exp(0.3 * rng.normal()),
-                        "transfer_error_sorted": 2 * transfer,
-                        "participation_ratio": 1.5 if index < bounded * (layers + 1) else 9.0,
-                        "participation_bound": 2.5,
-                        "rank_model": "lognormal" if index < lognormal * layers else "power_law",
-                    }
-                )
+    for layer in make_layers(models, seeds).to_dict("records"):
+        rng = np.random.default_rng([layer["seed"], layer["layer_index"], 11])
+        for k in range(1, 21):
+            sigma = k**-0.7
+            difference = sigma**2 * math.exp(noise * rng.normal())
+            difference *= -1 if k % 10 < 10 * negative else 1
+            rows.append(
+                {
+                    **layer,
+                    "index": k,
+                    "singular_value": sigma,
+                    "directional_curvature": sigma**2,
+                    "finite_difference": difference,
+                    "step": 1e-3,
+                }
+            )
     return pd.DataFrame(rows)
+
+
+def make_spectra(exponents, *, kronecker=2.0, noise=0.1, drop=2.0, rho=0.5, surplus=0, n=24):
+    """Kronecker curvature sigma^kronecker, beside rows that no claim may use.
+
+    Alignments are ``rho`` up to k = c and 10^-drop times it beyond, c the number of classes of the
+    networks ``mlp_<c>``. Their heads have c - 1 + surplus directions. No claim may use directions
+    beyond the twentieth (in fits), untrained networks and halves of the batch.
+    """
+    layers = exponents[exponents["model"].isin([*MAIN, *EXPERIMENTS["classes"][1]])]
+    name = layers["model"].str.removeprefix("mlp_")
+    layers = layers.assign(classes=name.where(name.str.isdigit(), "10").astype(int))
+    columns = ["model", "seed", "layer_index", "layer", "kind", "role", "final", "classes"]
+    rows = layers[columns].merge(pd.DataFrame({"index": np.arange(1, n + 1)}), how="cross")
+    most = np.where(rows["role"] == "head", rows["classes"] - 1 + surplus, n)
+    rows = rows[rows["index"] <= most].reset_index(drop=True)
+    sigma = rows["index"] ** -0.7
+    curvature = np.where(rows["index"] <= 20, sigma**kronecker, 1e6)
+    curvature *= np.exp(noise_of(rows, noise, 12))
+    whole = rows.assign(
+        part="whole",
+        singular_value=sigma,
+        kronecker=np.where(rows["final"], curvature, 1.0 / curvature),
+        kronecker_true=np.where(rows["model"] == "gpt2", np.nan, curvature),
+        rho_delta=rho * np.where(rows["index"] > rows["classes"], 10.0**-drop, 1.0),
+    )
+    halves = whole[whole["final"]].assign(part="first", kronecker=1.0, rho_delta=1e-9)
+    return pd.concat([whole, halves], ignore_index=True).drop(columns="classes")
+
+
+def make_curvature(*, exponents=None, experiments=None, ladder=None, spectra=None):
+    """Every curvature table of a world in which all claims hold; settings by table."""
+    fits = make_exponents(
+        **{"shift": {"gpt_classes": 0.8}, "ratio": {"mlp_w512": 0.7}, "lognormal": 0.8}
+        | (exponents or {})
+    )
+    return {
+        "exponents": fits,
+        "experiments": make_experiments(fits, **(experiments or {})),
+        "ladder": make_ladder(fits, **{"spread": 1.0} | (ladder or {})),
+        "decomposition": make_decomposition(fits),
+        "independence": make_independence(fits),
+        "weights": make_weights(fits),
+        "factor_models": make_factor_models(fits),
+        "finite_differences": make_finite_differences(),
+        "spectra": make_spectra(fits, **{"surplus": 6} | (spectra or {})),
+    }
 
 
 @pytest.fixture
@@ -306,7 +530,7 @@ def claims():
     return CLAIMS
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def world():
     """The generators of this file."""
     return {
@@ -319,4 +543,14 @@ def world():
         "error_exponents": make_error_exponents,
         "window": window_of,
         "exponents": make_exponents,
+        "experiments": make_experiments,
+        "ladder": make_ladder,
+        "decomposition": make_decomposition,
+        "independence": make_independence,
+        "weights": make_weights,
+        "factor_models": make_factor_models,
+        "finite_differences": make_finite_differences,
+        "spectra": make_spectra,
+        "curvature": make_curvature,
+        "main": MAIN,
     }

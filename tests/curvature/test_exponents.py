@@ -11,9 +11,9 @@ from spectral_laws.curvature.exponents import NULLABLE, fit_exponents
 from spectral_laws.errors import DataError, NumericalError
 from spectral_laws.fitting.participation import participation_ratio, participation_ratio_bound
 
-SETTINGS = {"confidence": 0.95, "resamples": 200, "seed": 3}
+SETTINGS = {"top_k": 20, "confidence": 0.95, "resamples": 200, "seed": 3}
 COLUMNS = [
-    *("model", "architecture", "seed", "layer_index", "layer", "kind"),
+    *("model", "architecture", "seed", "epoch", "final", "layer_index", "layer", "kind", "role"),
     *("n_directions", "n_used", "n_nonpositive", "n_below_rank", "status", "reason"),
     *("alpha", "alpha_low", "alpha_high", "alpha_stderr", "alpha_r2"),
     *("gamma", "gamma_low", "gamma_high", "gamma_stderr", "gamma_r2"),
@@ -21,7 +21,7 @@ COLUMNS = [
 ]
 
 
-def layer(sigma, h, *, name="layer", index=0, model="net", seed=0, kind="conv"):
+def layer(sigma, h, *, name="layer", index=0, model="net", seed=0, **columns):
     size = len(sigma)
     return pd.DataFrame(
         {
@@ -30,7 +30,11 @@ def layer(sigma, h, *, name="layer", index=0, model="net", seed=0, kind="conv"):
             "seed": seed,
             "layer_index": index,
             "layer": name,
-            "kind": kind,
+            "kind": "conv",
+            "role": "conv",
+            "epoch": 7,
+            "final": True,
+            "part": "whole",
             "n_rows": 30,
             "n_columns": 40,
             "index": np.arange(1, size + 1),
@@ -40,6 +44,7 @@ def layer(sigma, h, *, name="layer", index=0, model="net", seed=0, kind="conv"):
             "n_samples": 64,
             "train_loss": 0.01,
             "n_below_rank": 2,
+            **columns,
         }
     )
 
@@ -92,7 +97,7 @@ def test_entries_without_positive_curvature_leave_all_three_fits_and_keep_ranks(
     h[[2, 5, 19]] = [0.0, -1e-3, -2.0]
     row = only_row(fit_exponents(layer(sigma, h), **SETTINGS))
     assert (row["n_directions"], row["n_used"], row["n_nonpositive"]) == (20, 17, 3)
-    assert row["n_below_rank"] == 2
+    assert row["n_below_rank"] == 0  # twenty directions are there, two more were asked for
     # the ranks of the others are the original ones, so that the exact law is still found
     assert row["gamma"] == pytest.approx(0.8, abs=1e-9)
     assert row["s"] == pytest.approx(1.6, abs=1e-9)
@@ -145,6 +150,42 @@ def test_one_row_per_layer_in_depth_order_whatever_the_row_order():
     other_seed = fit_exponents(spectra, **{**SETTINGS, "seed": 4})
     assert (other_seed["alpha"] == table["alpha"]).all()
     assert (other_seed["alpha_low"] != table["alpha_low"]).all()
+
+
+def test_only_the_leading_directions_of_the_whole_batch_enter():
+    sigma, h = power_law(size=40, noise=0.3)
+    expected = only_row(fit_exponents(layer(sigma[:20], h[:20]), **SETTINGS))
+    more = layer(sigma, h)
+    halves = [
+        layer(*power_law(alpha=5.0, seed=part), part=name)
+        for part, name in enumerate(("first", "second"))
+    ]
+    row = only_row(fit_exponents(pd.concat([more, *halves]), **SETTINGS))
+    pd.testing.assert_series_equal(row, expected)
+    ten = only_row(fit_exponents(more, **{**SETTINGS, "top_k": 10}))
+    assert ten["n_directions"] == 10
+    assert ten["alpha"] == pytest.approx(np.polyfit(np.log(sigma[:10]), np.log(h[:10]), 1)[0])
+
+
+def test_directions_below_rank_are_those_of_the_leading_ones():
+    nine = layer(*power_law(size=9), n_below_rank=11)  # of twenty that were asked for
+    assert only_row(fit_exponents(nine, **SETTINGS))["n_below_rank"] == 11
+    assert only_row(fit_exponents(nine, **{**SETTINGS, "top_k": 12}))["n_below_rank"] == 3
+    assert only_row(fit_exponents(nine, **{**SETTINGS, "top_k": 5}))["n_below_rank"] == 0
+
+
+def test_every_epoch_is_a_row_of_its_own():
+    spectra = pd.concat(
+        [
+            layer(*power_law(alpha=alpha, noise=0.1), epoch=epoch, final=final)
+            for alpha, epoch, final in ((2.0, 7, True), (1.5, 0, False), (1.8, 3, False))
+        ]
+    )
+    table = fit_exponents(spectra, **SETTINGS)
+    assert list(table["epoch"]) == [0, 3, 7]
+    assert list(table["final"]) == [False, False, True]
+    assert list(table["alpha"]) == pytest.approx([1.5, 1.8, 2.0], abs=0.2)
+    assert table["alpha"].is_monotonic_increasing
 
 
 def test_columns_and_round_trip_through_parquet(tmp_path):
@@ -203,7 +244,14 @@ def test_script_writes_what_the_library_computes(tmp_path, root):
     write_table(spectra, source, Provenance(parameters={}))
     script = root / "workflow" / "scripts" / "fit_exponents.py"
     command = [sys.executable, str(script), "--spectra", str(source), "--output", str(output)]
-    command += ["--seed", "3", "--intervals", '{"confidence": 0.95, "resamples": 200}']
+    command += [
+        "--seed",
+        "3",
+        "--top-k",
+        "20",
+        "--intervals",
+        '{"confidence": 0.95, "resamples": 200}',
+    ]
     subprocess.run(command, check=True, capture_output=True)
     expected = fit_exponents(spectra, **SETTINGS)
     pd.testing.assert_frame_equal(read_table(output), expected, check_dtype=False)

@@ -8,7 +8,9 @@ import pandas as pd
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text
+from scipy.special import zeta
 
+from spectral_laws.plotting.curvature_panels import LAYER
 from spectral_laws.plotting.style import house_style
 
 # features, degree, dimensions, gamma, readout, width (None: floor of sqrt d), exponents of n
@@ -48,8 +50,74 @@ RESNET = [
     ),
     "fc",
 ]
-MODELS = {"resnet18": RESNET, "mlp": ["layers.0", "layers.1", "layers.2", "head"]}
+BLOCK = {
+    "attn.qkv": "attention_qkv",
+    "attn.proj": "attention_output",
+    "mlp.up": "mlp_up",
+    "mlp.down": "mlp_down",
+}
 
+
+def roles_of_resnet(normal="conv"):
+    roles = {name: "pointwise_conv" if "downsample" in name else normal for name in RESNET}
+    return roles | {"conv1": "conv", "fc": "head"}
+
+
+def roles_of_transformer(blocks, first=()):
+    roles = dict(first)
+    roles |= {f"blocks.{i}.{name}": role for i in range(blocks) for name, role in BLOCK.items()}
+    return roles | {"head": "head"}
+
+
+def roles_of_mlp(depth):
+    return {f"layers.{i}": "linear" for i in range(depth)} | {"head": "head"}
+
+
+PATCHES = [("patch_embedding", "patch_embedding")]
+# layer -> role
+MODELS = {
+    "resnet18": roles_of_resnet(),
+    "vgg11": {f"features.{i}": "conv" for i in (0, 4, 8, 11, 15, 18, 22, 25)}
+    | {"classifier.0": "linear", "classifier.3": "linear", "classifier.6": "head"},
+    "mlp": roles_of_mlp(3),
+    "gpt2": roles_of_transformer(6),
+    "vit_tiny": roles_of_transformer(6, PATCHES),
+}
+MAIN = tuple(MODELS)
+SHORT_RESNET = {
+    name: role for name, role in roles_of_resnet().items() if name in ("conv1", "fc")
+    or name.startswith("layer2")
+}  # fmt: skip
+SEPARABLE = SHORT_RESNET | {"layer2.0.conv1": "depthwise_conv", "layer2.0.conv2": "pointwise_conv"}
+# experiment -> attribute, and the layers of each variant
+EXPERIMENTS = {
+    "layer_norm": ("normalisation", dict.fromkeys(("layer", "none"), roles_of_transformer(2))),
+    "residual": ("skip_scale", dict.fromkeys((0.0, 0.5, 1.0), SHORT_RESNET)),
+    "classes": ("n_classes", dict.fromkeys((2, 10, 100, 1000), roles_of_mlp(2))),
+    "outputs": ("n_classes", dict.fromkeys((10, 100), roles_of_transformer(2, PATCHES))),
+    "task": (
+        "task", dict.fromkeys(("language_modelling", "classification"), roles_of_transformer(2)),
+    ),
+    "width": ("width", dict.fromkeys((64, 128, 256, 512), roles_of_mlp(2))),
+    "depth": ("depth", {depth: roles_of_mlp(depth) for depth in (2, 4, 8)}),
+    "batch_norm": ("normalisation", dict.fromkeys(("batch", "none"), SHORT_RESNET)),
+    "separable": ("separable", {False: SHORT_RESNET, True: SEPARABLE}),
+}  # fmt: skip
+ALPHAS = {
+    "conv": 2.0,
+    "depthwise_conv": 1.7,
+    "pointwise_conv": 1.9,
+    "linear": 1.6,
+    "patch_embedding": 1.5,
+    "attention_qkv": 1.25,
+    "attention_output": 1.1,
+    "mlp_up": 0.85,
+    "mlp_down": 1.05,
+    "head": 2.6,
+}
+EPOCHS = (0, 1, 3, 6, 12)
+LAWS = ("power_law", "exponential", "lognormal")
+TOP_K = 20
 
 FITTED = [
     *(
@@ -58,6 +126,10 @@ FITTED = [
         for end in ("", "_low", "_high", "_stderr", "_r2")
     ),
     "transfer_error",
+    "participation_ratio",
+    "participation_bound",
+    "rank_model",
+    *(f"bic_{law}" for law in LAWS),
 ]
 
 
@@ -372,30 +444,61 @@ def make_spectrum():
     return make
 
 
-def layer_tables(model, layer, index, seed, generator):
-    kind = "head" if layer == MODELS[model][-1] else "conv" if model == "resnet18" else "linear"
-    alpha = {"conv": 2.0, "linear": 1.6, "head": 2.6}[kind] + 0.15 * generator.standard_normal()
-    count = 9 if kind == "head" else 20
+def slopes_of(sigma, curvature, k):
+    """alpha, gamma and s by numpy's own least squares."""
+    logs = np.log(sigma), np.log(curvature), np.log(k)
+    return {
+        "alpha": np.polyfit(logs[0], logs[1], 1)[0],
+        "gamma": -np.polyfit(logs[2], logs[0], 1)[0],
+        "s": -np.polyfit(logs[2], logs[1], 1)[0],
+    }
+
+
+def bic_of(sigma, k):
+    designs = {
+        "power_law": np.column_stack([np.ones(k.size), np.log(k)]),
+        "exponential": np.column_stack([np.ones(k.size), k]),
+        "lognormal": np.column_stack([np.ones(k.size), np.log(k), np.log(k) ** 2]),
+    }
+    bic = {}
+    for name, design in designs.items():
+        residuals = np.log(sigma) - design @ np.linalg.lstsq(design, np.log(sigma), rcond=None)[0]
+        bic[f"bic_{name}"] = k.size * np.log(residuals @ residuals / k.size) + np.log(k.size) * len(
+            design.T
+        )
+    return bic
+
+
+def layer_tables(model, layer, role, index, seed, *, epoch=12, n_classes=10, shift=0.0):
+    """Spectra and the exponents' row of one layer of one training."""
+    generator = np.random.default_rng([index, seed, epoch, *model.encode()])
+    kind = "head" if role == "head" else "conv" if role.endswith("conv") else "linear"
+    alpha = ALPHAS[role] + shift + 0.15 * generator.standard_normal()
+    count = min(n_classes - 1, 40) if kind == "head" else TOP_K
     k = np.arange(1, count + 1)
-    sigma = (
-        0.05
-        * k ** -(1.2 + 0.2 * generator.random())
-        * np.exp(0.1 * generator.standard_normal(count))
-    )
-    curvature = 30 * sigma**alpha * np.exp(0.3 * generator.standard_normal(count))
+    scatter = generator.standard_normal((8, count))
+    bend = generator.uniform(-0.2, 0.2) * np.log(k) ** 2
+    sigma = 0.05 * k ** -(0.9 + 0.3 * generator.random()) * np.exp(0.1 * scatter[0] - bend)
+    sigma = np.sort(sigma)[::-1]
+    curvature = 30 * sigma**alpha * np.exp(0.3 * scatter[1])
     if index % 5 == 3:
         curvature[-2:] *= -1
+    kronecker = 9 * sigma**1.8 * np.exp(0.3 * scatter[2])
     head = {
         "model": model,
-        "architecture": model,
+        "architecture": model.split("_")[0],
         "seed": seed,
+        "epoch": epoch,
+        "final": epoch == EPOCHS[-1],
         "layer_index": index,
         "layer": layer,
         "kind": kind,
+        "role": role,
     }
     spectra = pd.DataFrame(
         {
             **head,
+            "part": "whole",
             "n_rows": 64,
             "n_columns": 576,
             "index": k,
@@ -405,15 +508,11 @@ def layer_tables(model, layer, index, seed, generator):
             "n_samples": 256,
             "train_loss": 0.01,
             "n_below_rank": 0,
+            "kronecker": kronecker,
+            "rho_delta": 0.8 * k**-0.3 * np.exp(0.1 * scatter[3]),
         }
     )
     good = curvature > 0
-    logs = np.log(sigma[good]), np.log(curvature[good]), np.log(k[good])
-    slopes = {
-        "alpha": np.polyfit(logs[0], logs[1], 1)[0],
-        "gamma": -np.polyfit(logs[2], logs[0], 1)[0],
-        "s": -np.polyfit(logs[2], logs[1], 1)[0],
-    }
     row = head | {
         "n_directions": count,
         "n_used": int(good.sum()),
@@ -422,34 +521,221 @@ def layer_tables(model, layer, index, seed, generator):
         "status": "fit",
         "reason": "",
     }
-    for name, value in slopes.items():
+    if good.sum() < 5:
+        return spectra, row | dict.fromkeys(FITTED) | {"status": "no fit", "reason": "too few"}
+    for name, value in slopes_of(sigma[good], curvature[good], k[good]).items():
         row |= {name: value, f"{name}_low": value - 0.2, f"{name}_high": value + 0.25}
         row |= {f"{name}_stderr": 0.1, f"{name}_r2": 0.9}
-    error = abs(slopes["s"] - slopes["alpha"] * slopes["gamma"]) / abs(slopes["s"])
-    return spectra, row | {"transfer_error": error}
+    row["transfer_error"] = abs(row["s"] - row["alpha"] * row["gamma"]) / abs(row["s"])
+    product, h = row["alpha"] * row["gamma"], curvature[good]
+    row["participation_ratio"] = h.sum() ** 2 / (h @ h)
+    row["participation_bound"] = zeta(product) ** 2 / zeta(2 * product) if product > 1 else None
+    bic = bic_of(sigma, k)
+    return spectra, row | bic | {"rank_model": min(bic, key=bic.get).removeprefix("bic_")}
+
+
+def networks_of(models, experiments):
+    """(experiment, over, variant, value, model, layers) of every network."""
+    for model in models:
+        yield "architectures", "architecture", model, None, model, MODELS[model]
+    for name in experiments:
+        over, variants = EXPERIMENTS[name]
+        for variant, layers in variants.items():
+            value = None
+            if isinstance(variant, int | float) and not isinstance(variant, bool):
+                value = float(variant)
+            text = str(variant).lower() if value is None else f"{value:g}"
+            yield name, over, text, value, f"{name}_{text}", layers
+
+
+def fit_tables(spectra, exponents):
+    """Ladder, decomposition, independence, windows, weights and factor_models of final layers."""
+    tables = {name: [] for name in (
+        "ladder", "decomposition", "independence", "windows", "weights", "factor_models"
+    )}  # fmt: skip
+    layers = exponents[exponents["final"]].reset_index(drop=True)
+    for number, row in layers.iterrows():
+        generator = np.random.default_rng(number)
+        head = {name: row[name] for name in LAYER}
+        status = {"status": row["status"], "reason": row["reason"]}
+        fit = row["status"] == "fit"
+        noise = generator.standard_normal(20)
+        gaps = {"exact/gauss_newton": 0.0, "gauss_newton/fisher": 0.3, "fisher/positions": 1.0,
+                "positions/kronecker": 0.5}  # fmt: skip
+        if row["kind"] != "conv":
+            gaps["fisher/positions"] = 0.1
+        gaps = {name: gap + 0.2 * noise[i] * (i > 0) for i, (name, gap) in enumerate(gaps.items())}
+        gaps["exact/kronecker"] = sum(gaps.values())
+        gaps["gauss_newton/positions_true"] = gaps["fisher/positions"]
+        gaps["positions_true/kronecker_true"] = gaps["positions/kronecker"]
+        gaps["exact/kronecker_true"] = gaps["fisher/positions"] + gaps["positions/kronecker"]
+        for i, (ratio, gap) in enumerate(gaps.items()):
+            told = fit and not (row["model"] == "gpt2" and "true" in ratio)
+            slope = 0.3 * gap + 0.1 * noise[i + 5] * (i > 0)
+            numbers = {"median": np.exp(gap), "slope": slope, "slope_low": slope - 0.2,
+                       "slope_high": slope + 0.2, "slope_r2": 0.5}  # fmt: skip
+            tables["ladder"].append(
+                head | {"ratio": ratio, "n_used": 20 * told, "n_dropped": 0}
+                | (numbers if told else dict.fromkeys(numbers))
+                | {"status": "fit" if told else "no fit", "reason": "" if told else "missing"}
+            )  # fmt: skip
+        alpha = row["alpha"] if fit else np.nan
+        phi, chi = -0.2 + 0.1 * noise[0], 0.3 + 0.1 * noise[1]
+        parts = {"alpha": alpha, "beta": alpha - phi - chi, "phi": phi, "chi": chi,
+                 "phi_delta": phi / 2, "phi_a": phi / 2,
+                 "identity_gap": 1e-13 * noise[2]}  # fmt: skip
+        tables["decomposition"].append(
+            head | {"n_used": row["n_used"]} | (parts if fit else dict.fromkeys(parts)) | status
+        )
+        error = row["transfer_error"] if fit else np.nan
+        errors = {"error_same": error, "error_halves": 1.5 * error,
+                  "error_permuted": 0.6 * np.exp(0.3 * noise[3]),
+                  "error_free": error * np.exp(0.5 * noise[4])}  # fmt: skip
+        tables["independence"].append(head | (errors if fit else dict.fromkeys(errors)) | status)
+        for i, window in enumerate(("top5", "top10", "top_k", "full", "q1", "q2", "q3", "q4")):
+            if window == "full" and row["model"] != "mlp":
+                continue
+            value = alpha + (0.15 if i in (0, 1, 2, 3) else 0.5) * noise[i + 5]
+            numbers = {"alpha": value, "alpha_low": value - 0.4, "alpha_high": value + 0.4}
+            tables["windows"].append(
+                head | {"window": window, "first": 1, "last": 5, "n_used": 5}
+                | (numbers if fit else dict.fromkeys(numbers)) | status
+            )  # fmt: skip
+        tail = row["kind"] != "head"
+        tables["weights"].append(
+            head
+            | {
+                "decay": 0.4 + 0.1 * noise[14],
+                "tail_exponent": 2.5 + 0.5 * noise[15] if tail else None,
+                "tail_sigma": 0.3 if tail else None,
+                "ks": 0.1,
+                "status": "fit" if tail else "no fit",
+                "reason": "" if tail else "9 eigenvalues",
+            }
+        )
+        for i, (factor, size) in enumerate((("delta", 64), ("a", 576))):
+            law = LAWS[generator.integers(3)]
+            tables["factor_models"].append(
+                head
+                | {
+                    "factor": factor,
+                    "rank_model": law,
+                    "gradient_rank_model": row["rank_model"],
+                    "same": law == row["rank_model"] if fit else None,
+                    "participation_rank": size ** (0.3 + 0.1 * i) * np.exp(0.2 * noise[16 + i]),
+                    "entropy_rank": size**0.5,
+                    "size": size,
+                }
+            )
+    return {name: pd.DataFrame(rows) for name, rows in tables.items()}
+
+
+def control_tables(spectra):
+    """Finite differences and eigenvalues of two networks."""
+    rows = spectra[
+        spectra["model"].isin(["resnet18", "mlp"]) & (spectra["seed"] < 2) & spectra["final"]
+        & (spectra["part"] == "whole")
+    ].reset_index(drop=True)  # fmt: skip
+    generator = np.random.default_rng(0)
+    exact = rows["directional_curvature"]
+    noise = generator.standard_normal(len(rows)) * np.exp(generator.standard_normal(len(rows)))
+    differences = rows[[*LAYER, "index", "singular_value", "directional_curvature"]].assign(
+        finite_difference=exact + 0.02 * exact.abs().median() * noise + 0.2 * exact * noise,
+        step=1e-3,
+    )
+    leading = rows[rows["index"] <= 3].reset_index(drop=True)
+    h = leading["directional_curvature"].abs()
+    eigenvalues = leading[[*LAYER, "index"]].assign(
+        directional_curvature=h, eigenvalue=h / generator.uniform(0.2, 0.98, len(h)), overlap=0.5
+    )
+    return {"finite_differences": differences, "eigenvalues": eigenvalues}
 
 
 @pytest.fixture(scope="session")
 def make_curvature():
-    """(models, seeds, no_fit) -> spectra, exponents; layers named in no_fit have no fit."""
+    """(seeds, no_fit, experiments, models) -> tables by name; no_fit names layers."""
 
-    def make(models=tuple(MODELS), seeds=3, no_fit=()):
-        spectra, rows = [], []
-        for model in models:
-            for seed in range(seeds):
-                for index, layer in enumerate(MODELS[model]):
-                    generator = np.random.default_rng([index, seed, len(model)])
-                    table, row = layer_tables(model, layer, index, seed, generator)
-                    if layer in no_fit:
-                        table = table.head(4)
-                        row |= dict.fromkeys(FITTED)
-                        row |= {"status": "no fit", "reason": "4 of 4 left", "n_used": 4}
-                        row |= {"n_directions": 4, "n_nonpositive": 0}
-                    spectra.append(table)
-                    rows.append(row)
-        return pd.concat(spectra, ignore_index=True), pd.DataFrame(rows)
+    def make(seeds=3, no_fit=(), experiments=tuple(EXPERIMENTS), models=MAIN):
+        spectra, exponents, compared = [], [], []
+        for name, over, variant, value, model, layers in networks_of(models, experiments):
+            classes = int(value) if over == "n_classes" else 10
+            shift = -0.3 if variant in ("layer", "language_modelling", "100") else 0.0
+            epochs = EPOCHS if model == "resnet18" else EPOCHS[-1:]
+            for seed, epoch, (index, layer) in itertools.product(
+                range(seeds), epochs, enumerate(layers)
+            ):
+                table, row = layer_tables(
+                    model, layer, layers[layer], index, seed, epoch=epoch, n_classes=classes,
+                    shift=shift - 0.4 * math.exp(-epoch / 3),
+                )  # fmt: skip
+                if layer in no_fit:
+                    table = table.head(4)
+                    row |= dict.fromkeys(FITTED)
+                    row |= {"status": "no fit", "reason": "4 of 4 left", "n_used": 4}
+                    row |= {"n_directions": 4, "n_nonpositive": 0}
+                spectra.append(table)
+                exponents.append(row)
+                phi = {} if row["status"] != "fit" else {
+                    "phi_a": -0.1 - shift + 0.1 * math.sin(index),
+                    "phi_delta": -0.2 + 0.2 * (value or 0) + 0.1 * math.cos(index + seed),
+                }  # fmt: skip
+                compared.append(
+                    {"experiment": name, "over": over, "variant": variant, "value": value}
+                    | row
+                    | {"phi_a": None, "phi_delta": None}
+                    | phi
+                )
+        halves = [spectra[0].assign(part="first"), spectra[0].assign(part="second")]
+        tables = {
+            "spectra": pd.concat([*spectra, *halves], ignore_index=True),
+            "exponents": pd.DataFrame(exponents).astype(
+                {name: "float64" for name in FITTED if name != "rank_model"}
+            ),
+            "experiments": pd.DataFrame(compared),
+        }
+        numbers = ("alpha", "phi_a", "phi_delta", "participation_ratio", "value")
+        tables["experiments"] = tables["experiments"].astype(dict.fromkeys(numbers, "float64"))
+        return (
+            tables
+            | fit_tables(tables["spectra"], tables["exponents"])
+            | control_tables(tables["spectra"])
+        )
 
     return make
+
+
+@pytest.fixture(scope="session")
+def audit_table():
+    """Rows with and without the author's files, ours, and one quantity layer by layer."""
+    rows = [
+        {
+            "quantity": quantity,
+            "claim": claim,
+            "source": source,
+            "layer": layer,
+            "paper_text": paper,
+            "author_value": stored,
+            "author_recomputed": again,
+            "our_value": ours,
+            "our_low": None if ours is None else ours - 0.2,
+            "our_high": None if ours is None else ours + 0.3,
+            "note": "",
+        }
+        for claim, quantity, source, layer, paper, stored, again, ours in (
+            ("B1", "median alpha of convolutional layers", "gap.json", "", "1.97 to 2.17", 2.05,
+             2.04, 1.91),
+            ("B10", "median chi of convolutional layers, divided by b^2", "gap.json", "",
+             "1e3 to 1e7", 4.1e5, 3.2, 1.8),
+            ("B11", "median |s - alpha gamma| / |s|", "transfer.json", "", "1.6 %", 0.016, 0.016,
+             0.03),
+            ("B14", "accuracy of Spectral Newton minus AdamW", "none", "", "1.1 to 3.5", None,
+             None, None),
+            *(("", "stored alpha", "gap.json", f"layer{i}", "", 2 + 0.1 * i, 2 + 0.1 * i, None)
+              for i in range(5)),
+        )
+    ]  # fmt: skip
+    numbers = ("author_value", "author_recomputed", "our_value", "our_low", "our_high")
+    return pd.DataFrame(rows).astype(dict.fromkeys(numbers, "float64"))
 
 
 @pytest.fixture(scope="session")

@@ -21,9 +21,21 @@ FIGURES = {
     "recovery_depth": ("metrics", "directions", "baselines"),
     "recovery_perturbation": ("perturbation",),
     "recovery_error_exponents": ("error_exponents", "metrics"),
-    "curvature_power_law": ("spectra", "exponents"),
-    "curvature_triangle": ("exponents",),
-    "curvature_alpha_by_layer": ("exponents",),
+    "curvature_power_law": ("spectra", "exponents", "experiments"),
+    "curvature_triangle": ("exponents", "experiments"),
+    "curvature_alpha_by_layer": ("exponents", "experiments"),
+    "curvature_ladder": ("ladder", "experiments"),
+    "curvature_decomposition": ("decomposition", "experiments"),
+    "curvature_independence": ("independence", "experiments"),
+    "curvature_mechanisms": ("experiments", "spectra"),
+    "curvature_trajectory": ("exponents",),
+    "curvature_participation": ("exponents", "experiments"),
+    "curvature_rank_models": ("exponents", "spectra", "experiments"),
+    "curvature_factors": ("spectra", "factor_models", "experiments"),
+    "curvature_controls": ("finite_differences", "eigenvalues"),
+    "curvature_windows": ("windows", "experiments"),
+    "curvature_weights": ("weights", "exponents", "experiments"),
+    "curvature_audit": ("audit",),
     "claims": ("claims",),
 }
 
@@ -31,6 +43,7 @@ STUDIES = (
     "quadratic", "quadratic_tanh", "gamma_02", "gamma_10", "equivalent", "equivalent_tanh",
     "steep", "smoothing", "depth_linear", "depth_quadratic",
 )  # fmt: skip
+LEADING = ("curvature_power_law", "curvature_rank_models", "curvature_factors")
 BOOTSTRAPPED = ("recovery_finite_size", "recovery_depth", "recovery_error_exponents")
 
 
@@ -44,6 +57,7 @@ def files(
     make_error_exponents,
     make_spectrum,
     make_curvature,
+    audit_table,
     claims_table,
 ):
     folder = tmp_path_factory.mktemp("tables")
@@ -54,7 +68,8 @@ def files(
     tables["population"] = make_population(3)
     tables["error_exponents"] = make_error_exponents()
     tables["spectrum"] = make_spectrum()
-    tables["spectra"], tables["exponents"] = make_curvature(no_fit=("fc",))
+    tables |= make_curvature(seeds=2, no_fit=("fc",), experiments=("classes", "task"))
+    tables["audit"] = audit_table
     paths = {}
     for name, table in tables.items():
         paths[name] = folder / f"{name}.parquet"
@@ -95,6 +110,8 @@ def options(files, name, folder):
     ]
     if name in BOOTSTRAPPED:
         inputs += ["--resamples", "20"]
+    if name in LEADING:
+        inputs += ["--top-k", "20"]
     if name == "recovery_depth":
         inputs += ["--spectral-quadratic", "steep"]
     outputs = ["--pdf", str(folder / f"{name}.pdf"), "--png", str(folder / f"{name}.png")]

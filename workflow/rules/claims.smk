@@ -1,14 +1,32 @@
 # The referee's table: one row per claim, with verdict; and the configuration that made it.
+CLAIM_TABLES = {
+    "recovery": [
+        "metrics",
+        "directions",
+        "thresholds",
+        "baselines",
+        "perturbation",
+        "error_exponents",
+    ],
+    "curvature": [
+        "spectra",
+        "exponents",
+        "ladder",
+        "decomposition",
+        "independence",
+        "weights",
+        "factor_models",
+        "finite_differences",
+        "experiments",
+    ],
+}
+
+
 rule evaluate_claims:
     input:
         source=sources("evaluate_claims.py"),
-        metrics=f"{RESULTS}/recovery/metrics.parquet",
-        directions=f"{RESULTS}/recovery/directions.parquet",
-        thresholds=f"{RESULTS}/recovery/thresholds.parquet",
-        baselines=f"{RESULTS}/recovery/baselines.parquet",
-        perturbation=f"{RESULTS}/recovery/perturbation.parquet",
-        error_exponents=f"{RESULTS}/recovery/error_exponents.parquet",
-        exponents=f"{RESULTS}/curvature/exponents.parquet",
+        recovery=[f"{RESULTS}/recovery/{name}.parquet" for name in CLAIM_TABLES["recovery"]],
+        curvature=[f"{RESULTS}/curvature/{name}.parquet" for name in CLAIM_TABLES["curvature"]],
     output:
         csv=f"{RESULTS}/claims.csv",
         markdown=f"{RESULTS}/claims.md",
@@ -21,10 +39,7 @@ rule evaluate_claims:
         intervals=settings("intervals"),
         seed=settings("seed"),
     shell:
-        "{PYTHON} {SCRIPTS}/evaluate_claims.py --metrics {input.metrics}"
-        " --directions {input.directions} --thresholds {input.thresholds}"
-        " --baselines {input.baselines} --perturbation {input.perturbation}"
-        " --error-exponents {input.error_exponents} --exponents {input.exponents}"
+        "{PYTHON} {SCRIPTS}/evaluate_claims.py {input.recovery} {input.curvature}"
         " --intervals {params.intervals:q} --seed {params.seed}"
         " --csv {output.csv} --markdown {output.markdown} > {log} 2>&1"
 

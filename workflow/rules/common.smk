@@ -26,8 +26,18 @@ TABLES = [
     "recovery/population",
     "recovery/error_exponents",
     "curvature/spectra",
-    "curvature/exponents",
+    "curvature/factors",
     "curvature/history",
+    "curvature/exponents",
+    "curvature/ladder",
+    "curvature/decomposition",
+    "curvature/factor_models",
+    "curvature/independence",
+    "curvature/windows",
+    "curvature/weights",
+    "curvature/experiments",
+    "curvature/eigenvalues",
+    "curvature/finite_differences",
 ]
 
 try:

@@ -13,8 +13,21 @@ FIGURES = [
     "curvature_power_law",
     "curvature_triangle",
     "curvature_alpha_by_layer",
+    "curvature_ladder",
+    "curvature_decomposition",
+    "curvature_independence",
+    "curvature_mechanisms",
+    "curvature_trajectory",
+    "curvature_participation",
+    "curvature_rank_models",
+    "curvature_factors",
+    "curvature_controls",
+    "curvature_windows",
+    "curvature_weights",
     "claims",
 ]
+if ACTIVE.curvature.reference is not None:  # the audit needs the author's files
+    FIGURES.append("curvature_audit")
 
 
 def caption(name, category):
@@ -236,6 +249,7 @@ rule plot_curvature_power_law:
         source=sources("plot_curvature_power_law.py"),
         spectra=f"{RESULTS}/curvature/spectra.parquet",
         exponents=f"{RESULTS}/curvature/exponents.parquet",
+        experiments=f"{RESULTS}/curvature/experiments.parquet",
     output:
         pdf=caption("curvature_power_law", "curvature"),
         png=f"{FIGURES_OF}/curvature_power_law.png",
@@ -244,8 +258,11 @@ rule plot_curvature_power_law:
     resources:
         mem_mb=1500,
         runtime=10,
+    params:
+        top_k=settings("curvature.measurement.top_k"),
     shell:
-        "{PYTHON} {SCRIPTS}/plot_curvature_power_law.py --spectra {input.spectra} --exponents {input.exponents}"
+        "{PYTHON} {SCRIPTS}/plot_curvature_power_law.py --spectra {input.spectra}"
+        " --exponents {input.exponents} --experiments {input.experiments} --top-k {params.top_k}"
         " --pdf {output.pdf} --png {output.png} > {log} 2>&1"
 
 
@@ -253,6 +270,7 @@ rule plot_curvature_triangle:
     input:
         source=sources("plot_curvature_triangle.py"),
         exponents=f"{RESULTS}/curvature/exponents.parquet",
+        experiments=f"{RESULTS}/curvature/experiments.parquet",
     output:
         pdf=caption("curvature_triangle", "curvature"),
         png=f"{FIGURES_OF}/curvature_triangle.png",
@@ -263,6 +281,7 @@ rule plot_curvature_triangle:
         runtime=10,
     shell:
         "{PYTHON} {SCRIPTS}/plot_curvature_triangle.py --exponents {input.exponents}"
+        " --experiments {input.experiments}"
         " --pdf {output.pdf} --png {output.png} > {log} 2>&1"
 
 
@@ -270,6 +289,7 @@ rule plot_curvature_alpha_by_layer:
     input:
         source=sources("plot_curvature_alpha_by_layer.py"),
         exponents=f"{RESULTS}/curvature/exponents.parquet",
+        experiments=f"{RESULTS}/curvature/experiments.parquet",
     output:
         pdf=caption("curvature_alpha_by_layer", "curvature"),
         png=f"{FIGURES_OF}/curvature_alpha_by_layer.png",
@@ -280,6 +300,258 @@ rule plot_curvature_alpha_by_layer:
         runtime=10,
     shell:
         "{PYTHON} {SCRIPTS}/plot_curvature_alpha_by_layer.py --exponents {input.exponents}"
+        " --experiments {input.experiments}"
+        " --pdf {output.pdf} --png {output.png} > {log} 2>&1"
+
+
+rule plot_curvature_ladder:
+    input:
+        source=sources("plot_curvature_ladder.py"),
+        ladder=f"{RESULTS}/curvature/ladder.parquet",
+        experiments=f"{RESULTS}/curvature/experiments.parquet",
+    output:
+        pdf=caption("curvature_ladder", "curvature"),
+        png=f"{FIGURES_OF}/curvature_ladder.png",
+    log:
+        f"{LOGS}/plot_curvature_ladder.log",
+    resources:
+        mem_mb=1500,
+        runtime=10,
+    params:
+        confidence=settings("intervals.confidence"),
+    shell:
+        "{PYTHON} {SCRIPTS}/plot_curvature_ladder.py --ladder {input.ladder}"
+        " --experiments {input.experiments} --confidence {params.confidence}"
+        " --pdf {output.pdf} --png {output.png} > {log} 2>&1"
+
+
+rule plot_curvature_decomposition:
+    input:
+        source=sources("plot_curvature_decomposition.py"),
+        decomposition=f"{RESULTS}/curvature/decomposition.parquet",
+        experiments=f"{RESULTS}/curvature/experiments.parquet",
+    output:
+        pdf=caption("curvature_decomposition", "curvature"),
+        png=f"{FIGURES_OF}/curvature_decomposition.png",
+    log:
+        f"{LOGS}/plot_curvature_decomposition.log",
+    resources:
+        mem_mb=1500,
+        runtime=10,
+    params:
+        confidence=settings("intervals.confidence"),
+    shell:
+        "{PYTHON} {SCRIPTS}/plot_curvature_decomposition.py --decomposition {input.decomposition}"
+        " --experiments {input.experiments} --confidence {params.confidence}"
+        " --pdf {output.pdf} --png {output.png} > {log} 2>&1"
+
+
+rule plot_curvature_independence:
+    input:
+        source=sources("plot_curvature_independence.py"),
+        independence=f"{RESULTS}/curvature/independence.parquet",
+        experiments=f"{RESULTS}/curvature/experiments.parquet",
+    output:
+        pdf=caption("curvature_independence", "curvature"),
+        png=f"{FIGURES_OF}/curvature_independence.png",
+    log:
+        f"{LOGS}/plot_curvature_independence.log",
+    resources:
+        mem_mb=1500,
+        runtime=10,
+    params:
+        confidence=settings("intervals.confidence"),
+    shell:
+        "{PYTHON} {SCRIPTS}/plot_curvature_independence.py --independence {input.independence}"
+        " --experiments {input.experiments} --confidence {params.confidence}"
+        " --pdf {output.pdf} --png {output.png} > {log} 2>&1"
+
+
+rule plot_curvature_mechanisms:
+    input:
+        source=sources("plot_curvature_mechanisms.py"),
+        experiments=f"{RESULTS}/curvature/experiments.parquet",
+        spectra=f"{RESULTS}/curvature/spectra.parquet",
+    output:
+        pdf=caption("curvature_mechanisms", "curvature"),
+        png=f"{FIGURES_OF}/curvature_mechanisms.png",
+    log:
+        f"{LOGS}/plot_curvature_mechanisms.log",
+    resources:
+        mem_mb=1500,
+        runtime=10,
+    params:
+        confidence=settings("intervals.confidence"),
+    shell:
+        "{PYTHON} {SCRIPTS}/plot_curvature_mechanisms.py --experiments {input.experiments}"
+        " --spectra {input.spectra} --confidence {params.confidence}"
+        " --pdf {output.pdf} --png {output.png} > {log} 2>&1"
+
+
+rule plot_curvature_trajectory:
+    input:
+        source=sources("plot_curvature_trajectory.py"),
+        exponents=f"{RESULTS}/curvature/exponents.parquet",
+    output:
+        pdf=caption("curvature_trajectory", "curvature"),
+        png=f"{FIGURES_OF}/curvature_trajectory.png",
+    log:
+        f"{LOGS}/plot_curvature_trajectory.log",
+    resources:
+        mem_mb=1500,
+        runtime=10,
+    params:
+        confidence=settings("intervals.confidence"),
+    shell:
+        "{PYTHON} {SCRIPTS}/plot_curvature_trajectory.py --exponents {input.exponents}"
+        " --confidence {params.confidence}"
+        " --pdf {output.pdf} --png {output.png} > {log} 2>&1"
+
+
+rule plot_curvature_participation:
+    input:
+        source=sources("plot_curvature_participation.py"),
+        exponents=f"{RESULTS}/curvature/exponents.parquet",
+        experiments=f"{RESULTS}/curvature/experiments.parquet",
+    output:
+        pdf=caption("curvature_participation", "curvature"),
+        png=f"{FIGURES_OF}/curvature_participation.png",
+    log:
+        f"{LOGS}/plot_curvature_participation.log",
+    resources:
+        mem_mb=1500,
+        runtime=10,
+    params:
+        confidence=settings("intervals.confidence"),
+    shell:
+        "{PYTHON} {SCRIPTS}/plot_curvature_participation.py --exponents {input.exponents}"
+        " --experiments {input.experiments} --confidence {params.confidence}"
+        " --pdf {output.pdf} --png {output.png} > {log} 2>&1"
+
+
+rule plot_curvature_rank_models:
+    input:
+        source=sources("plot_curvature_rank_models.py"),
+        exponents=f"{RESULTS}/curvature/exponents.parquet",
+        spectra=f"{RESULTS}/curvature/spectra.parquet",
+        experiments=f"{RESULTS}/curvature/experiments.parquet",
+    output:
+        pdf=caption("curvature_rank_models", "curvature"),
+        png=f"{FIGURES_OF}/curvature_rank_models.png",
+    log:
+        f"{LOGS}/plot_curvature_rank_models.log",
+    resources:
+        mem_mb=1500,
+        runtime=10,
+    params:
+        top_k=settings("curvature.measurement.top_k"),
+    shell:
+        "{PYTHON} {SCRIPTS}/plot_curvature_rank_models.py --exponents {input.exponents}"
+        " --spectra {input.spectra} --experiments {input.experiments} --top-k {params.top_k}"
+        " --pdf {output.pdf} --png {output.png} > {log} 2>&1"
+
+
+rule plot_curvature_factors:
+    input:
+        source=sources("plot_curvature_factors.py"),
+        spectra=f"{RESULTS}/curvature/spectra.parquet",
+        factor_models=f"{RESULTS}/curvature/factor_models.parquet",
+        experiments=f"{RESULTS}/curvature/experiments.parquet",
+    output:
+        pdf=caption("curvature_factors", "curvature"),
+        png=f"{FIGURES_OF}/curvature_factors.png",
+    log:
+        f"{LOGS}/plot_curvature_factors.log",
+    resources:
+        mem_mb=1500,
+        runtime=10,
+    params:
+        top_k=settings("curvature.measurement.top_k"),
+        confidence=settings("intervals.confidence"),
+    shell:
+        "{PYTHON} {SCRIPTS}/plot_curvature_factors.py --spectra {input.spectra}"
+        " --factor-models {input.factor_models} --experiments {input.experiments}"
+        " --top-k {params.top_k} --confidence {params.confidence}"
+        " --pdf {output.pdf} --png {output.png} > {log} 2>&1"
+
+
+rule plot_curvature_controls:
+    input:
+        source=sources("plot_curvature_controls.py"),
+        finite_differences=f"{RESULTS}/curvature/finite_differences.parquet",
+        eigenvalues=f"{RESULTS}/curvature/eigenvalues.parquet",
+    output:
+        pdf=caption("curvature_controls", "curvature"),
+        png=f"{FIGURES_OF}/curvature_controls.png",
+    log:
+        f"{LOGS}/plot_curvature_controls.log",
+    resources:
+        mem_mb=1500,
+        runtime=10,
+    params:
+        confidence=settings("intervals.confidence"),
+    shell:
+        "{PYTHON} {SCRIPTS}/plot_curvature_controls.py"
+        " --finite-differences {input.finite_differences} --eigenvalues {input.eigenvalues}"
+        " --confidence {params.confidence}"
+        " --pdf {output.pdf} --png {output.png} > {log} 2>&1"
+
+
+rule plot_curvature_windows:
+    input:
+        source=sources("plot_curvature_windows.py"),
+        windows=f"{RESULTS}/curvature/windows.parquet",
+        experiments=f"{RESULTS}/curvature/experiments.parquet",
+    output:
+        pdf=caption("curvature_windows", "curvature"),
+        png=f"{FIGURES_OF}/curvature_windows.png",
+    log:
+        f"{LOGS}/plot_curvature_windows.log",
+    resources:
+        mem_mb=1500,
+        runtime=10,
+    params:
+        confidence=settings("intervals.confidence"),
+    shell:
+        "{PYTHON} {SCRIPTS}/plot_curvature_windows.py --windows {input.windows}"
+        " --experiments {input.experiments} --confidence {params.confidence}"
+        " --pdf {output.pdf} --png {output.png} > {log} 2>&1"
+
+
+rule plot_curvature_weights:
+    input:
+        source=sources("plot_curvature_weights.py"),
+        weights=f"{RESULTS}/curvature/weights.parquet",
+        exponents=f"{RESULTS}/curvature/exponents.parquet",
+        experiments=f"{RESULTS}/curvature/experiments.parquet",
+    output:
+        pdf=caption("curvature_weights", "curvature"),
+        png=f"{FIGURES_OF}/curvature_weights.png",
+    log:
+        f"{LOGS}/plot_curvature_weights.log",
+    resources:
+        mem_mb=1500,
+        runtime=10,
+    shell:
+        "{PYTHON} {SCRIPTS}/plot_curvature_weights.py --weights {input.weights}"
+        " --exponents {input.exponents} --experiments {input.experiments}"
+        " --pdf {output.pdf} --png {output.png} > {log} 2>&1"
+
+
+rule plot_curvature_audit:
+    input:
+        source=sources("plot_curvature_audit.py"),
+        audit=f"{RESULTS}/curvature/audit.parquet",
+    output:
+        pdf=caption("curvature_audit", "curvature"),
+        png=f"{FIGURES_OF}/curvature_audit.png",
+    log:
+        f"{LOGS}/plot_curvature_audit.log",
+    resources:
+        mem_mb=1500,
+        runtime=10,
+    shell:
+        "{PYTHON} {SCRIPTS}/plot_curvature_audit.py --audit {input.audit}"
         " --pdf {output.pdf} --png {output.png} > {log} 2>&1"
 
 

@@ -13,20 +13,15 @@ from spectral_laws.curvature.exponents import NULLABLE, fit_exponents
 
 def main(
     spectra: Annotated[Path, typer.Option(help="Parquet table of measured spectra.")],
+    top_k: Annotated[int, typer.Option(help="Leading directions that enter the fits.", min=1)],
     intervals: Annotated[Intervals, settings_option(Intervals)],
     seed: Annotated[int, typer.Option(help="Root seed of the bootstrap.", min=0)],
     output: Annotated[Path, typer.Option(help="Parquet table of exponents to write.")],
 ) -> None:
     """Fit the exponents of every layer, with bootstrap intervals."""
-    provenance = Provenance(
-        parameters={"spectra": str(spectra), "intervals": intervals.model_dump()}, seed=seed
-    )
-    table = fit_exponents(
-        read_table(spectra),
-        confidence=intervals.confidence,
-        resamples=intervals.resamples,
-        seed=seed,
-    )
+    options = intervals.model_dump() | {"top_k": top_k}
+    provenance = Provenance(parameters={"spectra": str(spectra)} | options, seed=seed)
+    table = fit_exponents(read_table(spectra), seed=seed, **options)
     write_table(table, output, provenance, nullable=NULLABLE)
 
 

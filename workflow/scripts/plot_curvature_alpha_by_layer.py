@@ -13,11 +13,13 @@ from spectral_laws.plotting.style import save_figure
 
 def main(
     exponents: Annotated[Path, typer.Option(help="Table of fit_exponents.")],
+    experiments: Annotated[Path, typer.Option(help="Table of compare_models.")],
     pdf: Annotated[Path, typer.Option(help="Vector figure to write.")],
     png: Annotated[Path, typer.Option(help="Bitmap figure to write, 300 dpi.")],
 ) -> None:
-    """Exponent alpha of every layer in depth order, one panel per model."""
-    save_figure(draw_curvature_alpha_by_layer(read_table(exponents)), pdf, png)
+    """Exponent alpha of every layer in depth order, one panel per network."""
+    figure = draw_curvature_alpha_by_layer(read_table(exponents), read_table(experiments))
+    save_figure(figure, pdf, png)
 
 
 if __name__ == "__main__":

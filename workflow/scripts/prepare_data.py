@@ -1,24 +1,39 @@
-"""Prepare the images on which networks are trained."""
+"""Prepare the samples of one data set, on which networks are trained and measured."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from pydantic import RootModel
 
 from spectral_laws.artifacts import Provenance, write_arrays
-from spectral_laws.cli import run, settings_option
-from spectral_laws.config import Data
-from spectral_laws.curvature.datasets import load_images
+from spectral_laws.cli import run
+from spectral_laws.config import Data, parse_settings
+from spectral_laws.curvature.datasets.load import load_samples
+
+
+class DataSettings(RootModel[Data]):
+    """Settings of any kind of data set."""
+
+
+def parse(text: str) -> DataSettings:
+    """Settings from JSON."""
+    return parse_settings(DataSettings, text)
+
+
+_DATA = typer.Option(
+    parser=parse, metavar="JSON", help="JSON object of one entry of curvature.data: dataset, sizes."
+)
 
 
 def main(
-    data: Annotated[Data, settings_option(Data)],
+    data: Annotated[DataSettings, _DATA],
     output: Annotated[Path, typer.Option(help="File of arrays (.safetensors) to write.")],
     seed: Annotated[int, typer.Option(help="Root of the random streams.", min=0)] = 0,
 ) -> None:
-    """Draw, resize and standardise training and test images."""
+    """Load or generate training and test samples."""
     provenance = Provenance(data.model_dump(mode="json"), seed)
-    write_arrays(load_images(data, seed=seed).as_arrays(), output, provenance)
+    write_arrays(load_samples(data.root, seed=seed).as_arrays(), output, provenance)
 
 
 if __name__ == "__main__":

@@ -1,35 +1,12 @@
 """The referee's table: every claim with our value, its interval and a verdict."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
 
 import pandas as pd
 
-from spectral_laws.claims.curvature_layers import (
-    measure_conv_alpha,
-    measure_head_alpha,
-    measure_lognormal_share,
-    measure_participation_bound,
-    measure_transfer_error,
-)
-from spectral_laws.claims.recovery_depth import measure_kernel_gap
-from spectral_laws.claims.recovery_errors import measure_flat_exponent, measure_steep_exponent
-from spectral_laws.claims.recovery_overlaps import (
-    measure_angle_decay,
-    measure_sharp_error,
-    measure_smoothing,
-    measure_transition,
-)
-from spectral_laws.claims.recovery_perturbation import (
-    measure_expansion_order,
-    measure_noise_exponent,
-)
-from spectral_laws.claims.recovery_thresholds import (
-    measure_readout_ratio,
-    measure_recovery_order,
-    measure_threshold_exponent,
-)
+from spectral_laws.claims.curvature_evidence import CURVATURE
+from spectral_laws.claims.evidence import Evidence, Measure
+from spectral_laws.claims.recovery_evidence import RECOVERY
 from spectral_laws.claims.registry import Claim, load_claims
 from spectral_laws.claims.resampling import Resampling
 from spectral_laws.claims.tables import ClaimTables
@@ -38,71 +15,7 @@ from spectral_laws.errors import NoFitError
 from spectral_laws.progress import track
 from spectral_laws.rng import generator
 
-Measure = Callable[[ClaimTables, Resampling], Measurement]
-
-
-@dataclass(frozen=True)
-class Evidence:
-    """How a claim is measured.
-
-    Attributes:
-        judged: the measurement that decides the verdict. The recovery paper's laws are statements
-            about the limit of large d, so theirs is made in the Gaussian equivalent, which is
-            exact in law at the paper's proportions.
-        beside: the same quantity measured on other rows, by a name for them.
-    """
-
-    judged: Measure
-    beside: tuple[tuple[str, Measure], ...] = ()
-
-
-def _with_true_features(measure: Callable[..., Measurement]) -> Evidence:
-    return Evidence(measure, (("true features", partial(measure, features="hermite")),))
-
-
-def _of_errors(measure: Callable[..., Measurement]) -> Evidence:
-    return Evidence(
-        measure,
-        (
-            ("same-sample second layer", partial(measure, second_layer="same_sample")),
-            ("outliers-only second layer", partial(measure, second_layer="outliers")),
-            ("true features", partial(measure, features="hermite")),
-        ),
-    )
-
-
-def _of_perturbation(measure: Callable[..., Measurement]) -> Evidence:
-    return Evidence(measure, (("true features of degree 2", partial(measure, degree=2)),))
-
-
-MEASUREMENTS: dict[str, Evidence] = {
-    "A1": _with_true_features(measure_threshold_exponent),
-    "A2": _with_true_features(measure_transition),
-    "A3": _with_true_features(measure_recovery_order),
-    "A4": _with_true_features(measure_angle_decay),
-    "A5": _of_errors(measure_steep_exponent),
-    "A6": _of_errors(measure_flat_exponent),
-    "A7": Evidence(measure_kernel_gap),
-    "A8": _with_true_features(measure_smoothing),
-    "A9": _of_perturbation(measure_expansion_order),
-    "A10": Evidence(
-        measure_readout_ratio,
-        tuple(
-            (
-                f"true features, {readout}",
-                partial(measure_readout_ratio, features="hermite", readout=readout),
-            )
-            for readout in ("tanh", "relu")
-        ),
-    ),
-    "A11": _of_perturbation(measure_noise_exponent),
-    "A12": _with_true_features(measure_sharp_error),
-    "B1": Evidence(measure_conv_alpha),
-    "B3": Evidence(measure_head_alpha),
-    "B11": Evidence(measure_transfer_error),
-    "B12": Evidence(measure_lognormal_share),
-    "B13": Evidence(measure_participation_bound),
-}
+MEASUREMENTS: dict[str, Evidence] = {**RECOVERY, **CURVATURE}
 """How each claim is measured; the other claims need evidence that no table holds."""
 
 
@@ -143,7 +56,8 @@ def _evaluate(
         evidence = MEASUREMENTS[claim.id]
         measurement, reason = _try(evidence.judged, tables, resampling())
         others = [
-            (name, *_try(measure, tables, resampling(name))) for name, measure in evidence.beside
+            (name, *_try(measure, tables, resampling(name)))
+            for name, measure in evidence.beside.items()
         ]
         # Nobody needs to read the same reason twice.
         beside = "; ".join(

@@ -1,5 +1,6 @@
 """The measured tables the claims rest on; any of them may be absent."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,49 +21,45 @@ _STUDY = (
     "noise",
     "seed",
 )
+_LAYER = ("model", "seed", "layer_index", "layer", "role")
+_DIRECTION = (*_STUDY, "sample_size", "direction")
 COLUMNS: dict[str, tuple[str, ...]] = {
     "metrics": (*_STUDY, "sample_size", "second_layer", "mse"),
-    "directions": (*_STUDY, "sample_size", "direction", "cos2", "predicted_cos2"),
+    "directions": (*_DIRECTION, "cos2", "predicted_cos2"),
     "thresholds": (
-        *_STUDY,
-        "direction",
-        "weight",
-        "half_recovery",
-        "censored",
-        "predicted_half_recovery",
+        *(*_STUDY, "direction", "weight"),
+        *("half_recovery", "censored", "predicted_half_recovery"),
     ),
     "baselines": (*_STUDY, "sample_size", "method", "mse"),
     "perturbation": (
-        *_STUDY,
-        "sample_size",
-        "direction",
-        "operator_norm",
-        "sin_theta",
-        "expansion_error",
-        "davis_kahan",
-        "resolved",
+        *(*_DIRECTION, "operator_norm", "sin_theta"),
+        *("expansion_error", "davis_kahan", "resolved"),
     ),
     "error_exponents": (
-        "gamma",
-        "n_directions",
-        "seed",
-        "first",
-        "last",
-        "second_layer",
-        "exponent",
+        *("gamma", "n_directions", "seed", "first", "last"),
+        *("second_layer", "exponent"),
+    ),
+    "spectra": (
+        *(*_LAYER, "final", "part", "index", "singular_value"),
+        *("kronecker", "kronecker_true", "rho_delta"),
     ),
     "exponents": (
-        "model",
-        "seed",
-        "layer",
-        "kind",
-        "status",
-        "alpha",
-        "transfer_error",
-        "transfer_error_sorted",
-        "participation_ratio",
-        "participation_bound",
-        "rank_model",
+        *(*_LAYER, "epoch", "final", "n_directions", "status", "alpha", "s"),
+        *("transfer_error", "transfer_error_sorted"),
+        *("participation_ratio", "participation_bound", "rank_model"),
+    ),
+    "ladder": (*_LAYER, "ratio", "median", "slope", "status"),
+    "decomposition": (*_LAYER, "identity_gap", "kronecker_gap", "r_kronecker", "status"),
+    "independence": (*_LAYER, "error_same", "error_halves", "error_permuted", "error_free"),
+    "weights": (*_LAYER, "decay", "tail_exponent"),
+    "factor_models": (*_LAYER, "factor", "same"),
+    "finite_differences": (
+        *(*_LAYER, "singular_value", "directional_curvature"),
+        *("finite_difference", "step"),
+    ),
+    "experiments": (
+        *("experiment", "over", "variant", "value", *_LAYER, "final", "status"),
+        *("alpha", "participation_ratio", "phi_a", "phi_delta"),
     ),
 }
 """Columns each table must have; it may have more."""
@@ -79,7 +76,15 @@ class ClaimTables:
         baselines: kernels and other methods, one row per teacher, sample size and method.
         perturbation: expansion and bound, one row per teacher, sample size and direction.
         error_exponents: of the sharp theory, one row per gamma, width, draw and second layer.
-        exponents: curvature exponents, one row per trained model and layer.
+        spectra: curvatures, one row per network, part of the batch, layer and direction.
+        exponents: curvature exponents, one row per network, epoch and layer.
+        ladder: rungs between two curvatures, one row per trained network, layer and ratio.
+        decomposition: what alpha is made of, one row per trained network and layer.
+        independence: errors of s = alpha gamma, one row per trained network and layer.
+        weights: singular values of the weights, one row per trained network and layer.
+        factor_models: rank models of the Kronecker factors, one row per layer and factor.
+        finite_differences: the negative control, one row per network, layer and direction.
+        experiments: exponents of the networks of each experiment, side by side.
 
     Raises:
         DataError: if a table lacks a column of :data:`COLUMNS`.
@@ -91,7 +96,15 @@ class ClaimTables:
     baselines: pd.DataFrame | None = None
     perturbation: pd.DataFrame | None = None
     error_exponents: pd.DataFrame | None = None
+    spectra: pd.DataFrame | None = None
     exponents: pd.DataFrame | None = None
+    ladder: pd.DataFrame | None = None
+    decomposition: pd.DataFrame | None = None
+    independence: pd.DataFrame | None = None
+    weights: pd.DataFrame | None = None
+    factor_models: pd.DataFrame | None = None
+    finite_differences: pd.DataFrame | None = None
+    experiments: pd.DataFrame | None = None
 
     def __post_init__(self) -> None:
         for name, columns in COLUMNS.items():
@@ -112,28 +125,21 @@ class ClaimTables:
         return pd.DataFrame(table)
 
 
-def read_claim_tables(
-    *,
-    metrics: Path | None = None,
-    directions: Path | None = None,
-    thresholds: Path | None = None,
-    baselines: Path | None = None,
-    perturbation: Path | None = None,
-    error_exponents: Path | None = None,
-    exponents: Path | None = None,
-) -> ClaimTables:
-    """Read the Parquet file of each table that is given.
+def read_claim_tables(paths: Sequence[Path]) -> ClaimTables:
+    """Read Parquet files, each named after its table, as in ``metrics.parquet``.
 
     Raises:
-        DataError: if a file is missing or damaged, or a table lacks a column.
+        DataError: if a name is none of :data:`COLUMNS` or comes twice, a file is missing or
+            damaged, or a table lacks a column.
     """
-    paths = {
-        "metrics": metrics,
-        "directions": directions,
-        "thresholds": thresholds,
-        "baselines": baselines,
-        "perturbation": perturbation,
-        "error_exponents": error_exponents,
-        "exponents": exponents,
-    }
-    return ClaimTables(**{name: read_table(path) for name, path in paths.items() if path})
+    tables: dict[str, pd.DataFrame] = {}
+    for path in paths:
+        name = path.stem
+        if name not in COLUMNS:
+            raise DataError(
+                f"{path}: no claim rests on a table {name!r}; there are {', '.join(COLUMNS)}"
+            )
+        if name in tables:
+            raise DataError(f"{path}: there is another {name} table")
+        tables[name] = read_table(path)
+    return ClaimTables(**tables)

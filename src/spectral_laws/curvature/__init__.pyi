@@ -1,31 +1,43 @@
 from .checkpoints import load_checkpoint as load_checkpoint
-from .datasets import ImageData as ImageData
-from .datasets import load_images as load_images
+from .datasets.load import load_samples as load_samples
+from .datasets.samples import Samples as Samples
 from .directional import DirectionalSpectrum as DirectionalSpectrum
 from .directional import measure_directional_curvature as measure_directional_curvature
+from .eigenvalues import LayerEigenvalues as LayerEigenvalues
+from .eigenvalues import layer_eigenvalues as layer_eigenvalues
 from .exponents import fit_exponents as fit_exponents
+from .finite_differences import finite_difference_curvatures as finite_difference_curvatures
+from .ladder import Ladder as Ladder
+from .ladder import kronecker_factors as kronecker_factors
+from .ladder import measure_ladder as measure_ladder
 from .models.factory import build_model as build_model
-from .networks import TrainedNetwork as TrainedNetwork
-from .networks import train_network as train_network
-from .spectra import measure_spectra as measure_spectra
+from .networks import TrainedNetworks as TrainedNetworks
+from .networks import train_networks as train_networks
+from .spectra import measure_networks as measure_networks
 from .spectra import spectra_table as spectra_table
 from .structure import gauss_newton_obstacles as gauss_newton_obstacles
 from .training import TrainingResult as TrainingResult
-from .training import train_classifier as train_classifier
+from .training import train_model as train_model
 
 __all__ = [
     "DirectionalSpectrum",
-    "ImageData",
-    "TrainedNetwork",
+    "Ladder",
+    "LayerEigenvalues",
+    "Samples",
+    "TrainedNetworks",
     "TrainingResult",
     "build_model",
+    "finite_difference_curvatures",
     "fit_exponents",
     "gauss_newton_obstacles",
+    "kronecker_factors",
+    "layer_eigenvalues",
     "load_checkpoint",
-    "load_images",
+    "load_samples",
     "measure_directional_curvature",
-    "measure_spectra",
+    "measure_ladder",
+    "measure_networks",
     "spectra_table",
-    "train_classifier",
-    "train_network",
+    "train_model",
+    "train_networks",
 ]

@@ -11,18 +11,21 @@ from torch import nn
 from spectral_laws.artifacts import read_arrays
 from spectral_laws.errors import DataError
 
+Arrays = dict[str, NDArray[Any]]
 
-def model_arrays(model: nn.Module) -> dict[str, NDArray[Any]]:
+
+def model_arrays(model: nn.Module) -> Arrays:
     """The model's state dictionary as arrays, for :func:`spectral_laws.artifacts.write_arrays`."""
     return {name: tensor.cpu().numpy().copy() for name, tensor in model.state_dict().items()}
 
 
-def load_model_arrays(model: nn.Module, arrays: Mapping[str, NDArray[Any]], *, source: str) -> None:
-    """Copy arrays into the model, on whatever device it is.
+def check_model_arrays(
+    model: nn.Module, arrays: Mapping[str, NDArray[Any]], *, source: str
+) -> None:
+    """Check that arrays are a state dictionary of the model.
 
     Raises:
-        DataError: naming ``source`` and every missing, unexpected or wrongly shaped array; the
-            model is then unchanged.
+        DataError: naming ``source`` and every missing, unexpected or wrongly shaped array.
     """
     expected = model.state_dict()
     problems = [f"{name}: missing" for name in expected if name not in arrays]
@@ -38,16 +41,57 @@ def load_model_arrays(model: nn.Module, arrays: Mapping[str, NDArray[Any]], *, s
             )
     if problems:
         raise DataError(f"{source}: does not fit the model\n  " + "\n  ".join(_shorten(problems)))
+
+
+def load_model_arrays(model: nn.Module, arrays: Mapping[str, NDArray[Any]], *, source: str) -> None:
+    """Copy arrays into the model, on whatever device it is.
+
+    Raises:
+        DataError: as :func:`check_model_arrays`; the model is then unchanged.
+    """
+    check_model_arrays(model, arrays, source=source)
     model.load_state_dict({name: torch.from_numpy(array) for name, array in arrays.items()})
 
 
 def load_checkpoint(model: nn.Module, path: Path) -> None:
-    """Load a safetensors checkpoint written from :func:`model_arrays`.
+    """Load a safetensors file that holds one state dictionary.
 
     Raises:
         DataError: if the file is missing, damaged or does not fit the model.
     """
     load_model_arrays(model, read_arrays(path), source=str(path))
+
+
+def pack_networks(networks: Mapping[tuple[int, int], Mapping[str, NDArray[Any]]]) -> Arrays:
+    """Networks by (replicate, epoch) as one set of arrays, ``<replicate>/<epoch>/<name>``."""
+    return {
+        f"{replicate}/{epoch}/{name}": array
+        for (replicate, epoch), arrays in networks.items()
+        for name, array in arrays.items()
+    }
+
+
+def read_networks(path: Path) -> dict[tuple[int, int], Arrays]:
+    """The networks of a file of :func:`pack_networks`, by (replicate, epoch), sorted.
+
+    Raises:
+        DataError: if the file is missing, damaged or holds something else.
+    """
+    networks: dict[tuple[int, int], Arrays] = {}
+    for key, array in read_arrays(path).items():
+        parts = key.split("/", 2)
+        if len(parts) < 3 or not (parts[0].isdecimal() and parts[1].isdecimal()):
+            raise DataError(f"{path}: array {key!r} is not of the form replicate/epoch/name")
+        networks.setdefault((int(parts[0]), int(parts[1])), {})[parts[2]] = array
+    return dict(sorted(networks.items()))
+
+
+def last_epochs(networks: Mapping[tuple[int, int], object]) -> dict[int, int]:
+    """The last epoch of every replicate."""
+    last: dict[int, int] = {}
+    for replicate, epoch in networks:
+        last[replicate] = max(epoch, last.get(replicate, epoch))
+    return last
 
 
 def _shorten(problems: list[str], limit: int = 12) -> list[str]:

@@ -1,6 +1,7 @@
-"""All Gauss-Newton curvatures of all layers by reverse passes that the layers share."""
+"""Gauss-Newton curvatures of all layers: by shared reverse passes, or by forward tangents."""
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Collection, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -14,6 +15,10 @@ from spectral_laws.curvature.layers import (
     differentiable_weights,
     recorded_calls,
 )
+from spectral_laws.curvature.tangent import tangent_curvatures
+from spectral_laws.curvature.tape import TapeError
+
+_log = logging.getLogger(__name__)
 
 
 def gauss_newton_curvatures(
@@ -24,22 +29,74 @@ def gauss_newton_curvatures(
     targets: Tensor,
     *,
     chunk_size: int,
+    irregular: Collection[str] = (),
+    label_smoothing: float = 0.0,
     label: str | None = None,
 ) -> tuple[list[Tensor], float]:
-    r"""Gauss-Newton quadratic forms h_k = (1/B) sum_i (J_i d_k)^T H_i (J_i d_k), d_k = u_k v_k^T.
+    r"""Gauss-Newton quadratic forms h_k = (1/N) sum_i (J_i d_k)^T H_i (J_i d_k), d_k = u_k v_k^T.
 
-    J_i is the Jacobian of sample i's logits in the layer's weight and H_i = diag(p_i) - p_i p_i^T
-    the Hessian of its cross-entropy in the logits. With H_i = sum_r w_ir w_ir^T over C - 1 columns,
+    J_i is the Jacobian of sample i's logits in the layer's weight (of one position's, for language)
+    and H_i = diag(p_i) - p_i p_i^T the Hessian of its cross-entropy in the logits, with or without
+    label smoothing. Equal to the exact Hessian's quadratic form where ``structure`` says so.
+
+    The reverse pass costs C - 1 backward passes for all layers and directions together, the forward
+    one about half a forward pass for each direction; the cheaper is taken.
+
+    Args:
+        model: as ``measure_directional_curvature`` takes it.
+        layers: the layers.
+        directions: u_k and v_k of each of them.
+        inputs: (B, ...).
+        targets: (B,) or (B, T).
+        chunk_size: samples at a time.
+        irregular: names of layers that the reverse pass cannot treat.
+        label_smoothing: of the loss that is returned; h_k does not depend on it.
+        label: what progress is printed under.
+
+    Returns:
+        Per layer the (K,) float64 curvatures, and the mean loss of the batch.
+
+    Raises:
+        TapeError: if the model needs the forward pass and cannot be taken apart.
+    """
+    arguments = (model, layers, directions, inputs, targets)
+    options = {"chunk_size": chunk_size, "label_smoothing": label_smoothing, "label": label}
+    with torch.no_grad():
+        logits = model(inputs[:1])
+    possible = logits.dim() == 2 and not any(layer.name in irregular for layer in layers)
+    n_directions = sum(len(found.values) for found in directions)
+    if possible and logits.numel() - 1 <= n_directions / 2:
+        return reverse_gauss_newton(*arguments, **options)  # type: ignore[arg-type]
+    try:
+        found = tangent_curvatures(*arguments, **options, second_order=False)  # type: ignore[arg-type]
+    except TapeError as error:
+        if not possible:
+            raise
+        _log.warning("taking the reverse Gauss-Newton pass, which is slower here: %s", error)
+        return reverse_gauss_newton(*arguments, **options)  # type: ignore[arg-type]
+    return found.gauss_newton, found.loss
+
+
+def reverse_gauss_newton(
+    model: nn.Module,
+    layers: Sequence[Layer],
+    directions: Sequence[SingularDirections],
+    inputs: Tensor,
+    targets: Tensor,
+    *,
+    chunk_size: int,
+    label_smoothing: float = 0.0,
+    label: str | None = None,
+) -> tuple[list[Tensor], float]:
+    r"""The same by reverse passes, for logits (B, C) and layers that are called once.
+
+    With H_i = sum_r w_ir w_ir^T over C - 1 columns,
 
         h_k = (1/B) sum_i sum_r t_irk^2,  t_irk = sum_s (u_k . delta_irs) (v_k . a_is),
 
     where delta_irs is the gradient of w_ir . logits_i in the layer's output at position s and a_is
     the layer's input there (a patch, for a convolution). One backward pass per column serves every
-    layer and direction; no second derivative is taken, and memory does not grow with B. Equal to
-    the exact Hessian's quadratic form where ``structure`` says so.
-
-    Returns:
-        Per layer the (K,) float64 curvatures, and the mean loss of the batch.
+    layer and direction; no second derivative is taken, and memory does not grow with B.
     """
     work = [_Contraction(layer, found) for layer, found in zip(layers, directions, strict=True)]
     loss = 0.0
@@ -47,7 +104,7 @@ def gauss_newton_curvatures(
         for x, y in chunks(inputs, targets, chunk_size, label=label):
             with recorded_calls(layers) as recording:
                 logits = model(x)
-            loss += summed_loss(logits.detach(), y).item()
+            loss += summed_loss(logits.detach(), y, label_smoothing=label_smoothing).item()
             calls = [recording.calls[layer.name][0] for layer in layers]
             for contraction, call in zip(work, calls, strict=True):
                 contraction.start_chunk(call)
@@ -95,7 +152,8 @@ class _Contraction:
     def __init__(self, layer: Layer, directions: SingularDirections) -> None:
         weight, module = layer.weight, layer.module
         self.module = module
-        self.groups = module.groups if isinstance(module, nn.Conv2d) else 1
+        self.convolves = isinstance(module, nn.Conv1d | nn.Conv2d)
+        self.groups: int = module.groups if self.convolves else 1  # type: ignore[assignment]
         self.n_directions = len(directions.values)
         # One copy of v_k per group: u_k v_k^T acts on each group's own input channels.
         kernels = directions.right.T.to(weight).reshape(-1, *weight.shape[1:])
@@ -125,7 +183,7 @@ class _Contraction:
 
     def _positions(self, output: Tensor) -> Tensor:
         """(B, groups, positions, channels per group) of a layer's output or its gradient."""
-        if isinstance(self.module, nn.Conv2d):
+        if self.convolves:
             samples, channels = output.shape[:2]
             split = (samples, self.groups, channels // self.groups, -1)
             return output.reshape(split).transpose(2, 3)

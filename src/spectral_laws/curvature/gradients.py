@@ -37,6 +37,7 @@ def batch_gradients(
     targets: Tensor,
     *,
     chunk_size: int,
+    label_smoothing: float = 0.0,
     label: str | None = None,
 ) -> tuple[list[Tensor], float]:
     """Gradients G = dL/dW of the mean cross-entropy L over the batch, and L itself.
@@ -54,7 +55,7 @@ def batch_gradients(
     weights = [layer.weight for layer in layers]
     with differentiable_weights(model, layers):
         for x, y in chunks(inputs, targets, chunk_size, label=label):
-            loss = summed_loss(model(x), y)
+            loss = summed_loss(model(x), y, label_smoothing=label_smoothing)
             parts = torch.autograd.grad(loss, weights, allow_unused=True)
             for layer, accumulated, part in zip(layers, sums, parts, strict=True):
                 if part is None:
@@ -62,19 +63,32 @@ def batch_gradients(
                 accumulated += part
             total += loss.item()
     check_finite("loss on the measurement batch", total)
-    gradients = [gradient.flatten(1) / len(targets) for gradient in sums]
+    n = targets.numel()
+    gradients = [gradient.flatten(1) / n for gradient in sums]
     for layer, gradient in zip(layers, gradients, strict=True):
         check_finite(f"gradient of layer {layer.name}", gradient.cpu().numpy())
-    return gradients, total / len(targets)
+    return gradients, total / n
 
 
-def summed_loss(logits: Tensor, targets: Tensor) -> Tensor:
-    """Sum of the cross-entropies of (B, C) logits, formed in float64.
+def summed_loss(logits: Tensor, targets: Tensor, *, label_smoothing: float = 0.0) -> Tensor:
+    """Sum of the cross-entropies of (..., C) logits with (...) targets, formed in float64.
 
     In float32 the probability 1 - p_y of all wrong classes would be lost in rounding as soon as
     the network is confident, and with it the gradient's leading digits.
     """
-    return cross_entropy(logits.double(), targets, reduction="sum")
+    return cross_entropy(
+        logits.double().flatten(0, -2),
+        targets.flatten(),
+        reduction="sum",
+        label_smoothing=label_smoothing,
+    )
+
+
+def loss_gradient(logits: Tensor, targets: Tensor, *, label_smoothing: float = 0.0) -> Tensor:
+    """Gradient of :func:`summed_loss` in the logits, p - (1 - s) one_hot(y) - s / C."""
+    gradient = torch.softmax(logits.detach().double(), dim=-1) - label_smoothing / logits.shape[-1]
+    hit = gradient.new_full((*targets.shape, 1), label_smoothing - 1)
+    return gradient.scatter_add_(-1, targets.unsqueeze(-1), hit).to(logits.dtype)
 
 
 def singular_directions(gradient: Tensor, *, top_k: int, eps: float) -> SingularDirections:
@@ -98,3 +112,9 @@ def singular_directions(gradient: Tensor, *, top_k: int, eps: float) -> Singular
         rank=rank,
         n_below_rank=min(top_k, len(values)) - kept,
     )
+
+
+def direction_matrices(layer: Layer, directions: SingularDirections) -> Tensor:
+    """Directions u_k v_k^T in the shape and dtype of the weight, (K, *weight.shape)."""
+    products = torch.einsum("mk,nk->kmn", directions.left, directions.right)
+    return products.to(layer.weight).reshape(-1, *layer.weight.shape)

@@ -3,34 +3,52 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.autograd.graph import GradientEdge, get_gradient_edge
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
 
 from spectral_laws.progress import track
 
-Pass = TypeVar("Pass")
+WEIGHTED = (nn.Linear, nn.Conv1d, nn.Conv2d)
+"""Modules whose ``weight`` is measured."""
+
+_PROJECTIONS = ("in_proj_weight", "q_proj_weight", "k_proj_weight", "v_proj_weight")
 
 
 @dataclass(frozen=True)
 class Layer:
-    """A linear or convolutional layer, known by its module name.
+    """One weight: of a linear or convolutional layer, known by its module's name.
 
-    Its weight is treated as the matrix W of shape (n_rows, n_columns): (out, in) of a linear layer,
-    (out, in / groups * kh * kw) of a convolution.
+    It is treated as the matrix W of shape (n_rows, n_columns): (out, in) of a linear layer,
+    (out, in / groups * kernel size) of a convolution.
+
+    Attributes:
+        name: the module's name; of a weight that an ``nn.MultiheadAttention`` keeps as a bare
+            parameter, the parameter's (``attention.in_proj_weight``).
+        module: owner of the weight.
+        attribute: the weight's name in ``module``.
     """
 
     name: str
-    module: nn.Linear | nn.Conv2d
+    module: nn.Module
+    attribute: str = "weight"
 
     @property
     def weight(self) -> Tensor:
         """The weight as stored by the module."""
-        return self.module.weight
+        weight: Tensor = getattr(self.module, self.attribute)
+        return weight
+
+    @property
+    def parameter_name(self) -> str:
+        """What ``model.get_parameter`` takes."""
+        bare = self.attribute != "weight"
+        return self.name if bare else f"{self.name}.weight".lstrip(".")
 
     @property
     def matrix_shape(self) -> tuple[int, int]:
@@ -64,32 +82,48 @@ class Recording:
 
 
 def find_layers(model: nn.Module, names: Sequence[str] | None) -> list[Layer]:
-    """The layers called ``names``, or every Linear and Conv2d in order of registration.
+    """The layers called ``names``, or all of them in order of registration.
 
-    A weight that several modules share is listed once, under the first of them.
+    Layers are ``nn.Linear``, ``nn.Conv1d``, ``nn.Conv2d`` and the projections that
+    ``nn.MultiheadAttention`` keeps as parameters (its ``out_proj`` is a Linear). A weight that
+    several modules share is listed once, under the first of them. An ``nn.Embedding`` is no layer;
+    a Linear that shares its weight is one, with all uses of the weight.
 
     Raises:
-        ValueError: if a name is no Linear or Conv2d of the model, if a weight is computed from
-            other parameters (``torch.nn.utils.parametrize``), or if there is no layer at all.
+        ValueError: if a name is no such layer, if a weight is computed from other parameters
+            (``torch.nn.utils.parametrize``), or if there is no layer at all.
     """
-    modules = dict(model.named_modules())
+    known = {layer.name: layer for layer in _all_layers(model)}
     if names is None:
-        names = [n for n, m in modules.items() if isinstance(m, nn.Linear | nn.Conv2d)]
+        names = list(known)
         if not names:
-            raise ValueError("the model has no Linear and no Conv2d layer to measure")
+            raise ValueError("the model has no Linear, Conv1d or Conv2d layer to measure")
     layers: list[Layer] = []
     seen: set[int] = set()
     for name in names:
-        module = modules.get(name)
-        if not isinstance(module, nn.Linear | nn.Conv2d):
+        layer = known.get(name)
+        if layer is None:
+            module = dict(model.named_modules()).get(name)
             found = "no module" if module is None else f"a {type(module).__name__}"
-            raise ValueError(f"layers: {name!r} is {found}, expected a Linear or Conv2d layer")
-        if "weight" not in module._parameters:
+            raise ValueError(
+                f"layers: {name!r} is {found}, expected a Linear, Conv1d or Conv2d layer"
+            )
+        if layer.attribute not in layer.module._parameters:
             raise ValueError(f"layers: the weight of {name!r} is computed from other parameters")
-        if id(module.weight) not in seen:
-            seen.add(id(module.weight))
-            layers.append(Layer(name, module))
+        if id(layer.weight) not in seen:
+            seen.add(id(layer.weight))
+            layers.append(layer)
     return layers
+
+
+def _all_layers(model: nn.Module) -> Iterator[Layer]:
+    for name, module in model.named_modules():
+        if isinstance(module, WEIGHTED):
+            yield Layer(name, module)
+        elif isinstance(module, nn.MultiheadAttention):
+            for attribute in _PROJECTIONS:
+                if getattr(module, attribute) is not None:
+                    yield Layer(f"{name}.{attribute}".lstrip("."), module, attribute)
 
 
 def check_mode(model: nn.Module) -> None:
@@ -138,10 +172,30 @@ def differentiable_weights(model: nn.Module, layers: Sequence[Layer]) -> Iterato
 
 
 @contextmanager
+def differentiable_attention() -> Iterator[None]:
+    """Attention without fused kernels, which have no second derivative, and without the fast path.
+
+    ``nn.MultiheadAttention`` and ``nn.TransformerEncoderLayer`` take that path where they think
+    that no gradient is needed; it is one operation without a derivative.
+    """
+    enabled = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        with sdpa_kernel(SDPBackend.MATH):
+            yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(enabled)
+
+
+@contextmanager
 def recorded_calls(layers: Sequence[Layer]) -> Iterator[Recording]:
-    """Record input and output edge of every call of ``layers`` inside the block."""
+    """Record input and output edge of every call of ``layers`` inside the block.
+
+    Calls are those of the layers' modules; weights that are bare parameters have none.
+    """
     recording = Recording()
-    names = {id(layer.module): layer.name for layer in layers}
+    modules = {layer.name: layer.module for layer in layers if layer.attribute == "weight"}
+    names = {id(module): name for name, module in modules.items()}
 
     def record(
         module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Tensor
@@ -152,7 +206,7 @@ def recorded_calls(layers: Sequence[Layer]) -> Iterator[Recording]:
         call = Call(source.detach(), output.shape, edge)
         recording.calls.setdefault(names[id(module)], []).append(call)
 
-    handles = [layer.module.register_forward_hook(record, with_kwargs=True) for layer in layers]
+    handles = [m.register_forward_hook(record, with_kwargs=True) for m in modules.values()]
     try:
         yield recording
     finally:

@@ -1,72 +1,164 @@
-"""Measured spectra of a trained network as a tidy table."""
+"""Measured spectra of trained networks as tidy tables."""
 
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
 
 from spectral_laws import rng
 from spectral_laws.config import Measurement, Model
-from spectral_laws.curvature.checkpoints import load_checkpoint
-from spectral_laws.curvature.datasets import ImageData
+from spectral_laws.curvature.checkpoints import Arrays, last_epochs, load_model_arrays
+from spectral_laws.curvature.datasets.samples import Samples
 from spectral_laws.curvature.directional import DirectionalSpectrum, measure_directional_curvature
+from spectral_laws.curvature.ladder import Ladder, measure_ladder
 from spectral_laws.curvature.models.factory import build_model
+from spectral_laws.curvature.models.roles import layer_role
 from spectral_laws.device import find_device
 from spectral_laws.errors import DataError
 
+RUNGS = (
+    "gauss_newton",
+    "fisher",
+    "positions",
+    "kronecker",
+    "positions_true",
+    "kronecker_true",
+    "rho_delta",
+    "rho_a",
+    "lambda_delta",
+    "lambda_a",
+)
+"""Columns of the ladder in the spectra table: missing where a layer has none."""
 
-def measure_spectra(
-    checkpoint: Path,
-    data: ImageData,
+Batch = tuple[Tensor, Tensor]
+
+
+def measure_networks(
+    networks: Mapping[tuple[int, int], Arrays],
+    samples: Samples,
     model: Model,
     measurement: Measurement,
     *,
     name: str,
-    replicate: int,
     seed: int,
+    halves: bool = False,
+    label_smoothing: float = 0.0,
     device: str = "cpu",
-) -> pd.DataFrame:
-    """Measure a checkpoint in eval mode, in float32, on a fixed batch of training images.
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Measure networks in eval mode, in float32, on a fixed batch of training samples.
 
-    The batch of ``measurement.batch_size`` images is drawn from the stream of ``seed`` alone, so
-    every model and replicate is measured on the same one.
+    The batch is drawn from the stream of ``seed`` alone, so every network on the same data is
+    measured on the same one. The ladder is measured on the last epoch of each replicate.
+
+    Args:
+        networks: state dictionaries by (replicate, epoch).
+        samples: the data they were trained on.
+        model: their settings; its batch_size and top_k go before those of ``measurement``.
+        measurement: see :class:`spectral_laws.config.Measurement`.
+        name: of the model, kept in the tables.
+        seed: root of the streams.
+        halves: also measure the last epoch on two disjoint halves of the batch.
+        label_smoothing: of the loss, as in the training.
+        device: ``cpu`` or ``cuda``.
 
     Returns:
-        The table of :func:`spectra_table`.
+        The spectra (see :func:`spectra_table`) and the factors (see :func:`factors_table`).
 
     Raises:
         ConfigError: if the device is not there.
-        DataError: if the checkpoint does not fit the model, or the batch is larger than the data.
+        DataError: if a network does not fit the model, or the batch is larger than the data.
         NumericalError: as :func:`measure_directional_curvature`.
     """
     target = find_device(device)
-    network = build_model(
-        model,
-        in_channels=data.in_channels,
-        image_size=data.image_size,
-        n_classes=data.n_classes,
-        seed=seed,  # these weights are all replaced
+    inputs, targets = batch_of(
+        samples, model.batch_size or measurement.batch_size, seed=seed, device=target
     )
-    load_checkpoint(network, checkpoint)
-    network.to(target).eval()
-    chosen = measurement_batch(len(data.train_labels), measurement.batch_size, seed=seed)
-    images = torch.from_numpy(data.train_images[chosen])
-    spectra = measure_directional_curvature(
-        network,
-        images.to(target, memory_format=torch.channels_last),
-        torch.from_numpy(data.train_labels[chosen]).to(target),
-        top_k=measurement.top_k,
-        chunk_size=measurement.chunk_size,
-        method=measurement.method,
-        progress=True,
+    top_k = model.top_k or measurement.top_k
+    half = len(targets) // 2
+    last = last_epochs(networks)
+    spectra_tables, factor_tables = [], []
+    for (replicate, epoch), network in load_networks(networks, samples, model, device=target):
+        final = epoch == last[replicate]
+        place = {"model": name, "architecture": model.architecture, "seed": replicate}
+        place |= {"epoch": epoch, "final": final}
+
+        def measure(part: slice, network: nn.Module = network) -> list[DirectionalSpectrum]:
+            return measure_directional_curvature(
+                network,
+                inputs[part],
+                targets[part],
+                top_k=top_k,
+                chunk_size=measurement.chunk_size,
+                method=measurement.method,
+                label_smoothing=label_smoothing,
+                progress=True,
+            )
+
+        spectra = measure(slice(None))
+        ladders: list[Ladder] | None = None
+        if final:
+            ladders = measure_ladder(
+                network,
+                inputs,
+                targets,
+                spectra,
+                chunk_size=measurement.chunk_size,
+                label_smoothing=label_smoothing,
+                progress=True,
+            )
+            factor_tables.append(
+                factors_table(spectra, ladders, network, place, top_k=measurement.top_k)
+            )
+        spectra_tables.append(spectra_table(spectra, network, place, part="whole", ladders=ladders))
+        if halves and final:
+            for part, chosen in (("first", slice(half)), ("second", slice(half, 2 * half))):
+                table = spectra_table(measure(chosen), network, place, part=part)
+                spectra_tables.append(table)
+    # Columns of all-missing values must not decide the type of the whole.
+    spectra_frame = pd.concat(spectra_tables, ignore_index=True)
+    return (
+        spectra_frame.astype(dict.fromkeys(RUNGS, "float64")),
+        pd.concat(factor_tables, ignore_index=True),
     )
-    return spectra_table(spectra, name=name, architecture=model.architecture, replicate=replicate)
 
 
-def measurement_batch(n_available: int, batch_size: int, *, seed: int) -> np.ndarray:
-    """Indices of the fixed measurement batch, drawn without replacement and sorted.
+def load_networks(
+    networks: Mapping[tuple[int, int], Arrays],
+    samples: Samples,
+    model: Model,
+    *,
+    device: torch.device,
+) -> Iterator[tuple[tuple[int, int], nn.Module]]:
+    """Networks in eval mode on ``device``, from their state dictionaries.
+
+    Raises:
+        DataError: if one does not fit the model.
+    """
+    for (replicate, epoch), arrays in networks.items():
+        network = build_model(model, samples, seed=0)  # these weights are all replaced
+        load_model_arrays(network, arrays, source=f"replicate {replicate}, epoch {epoch}")
+        yield (replicate, epoch), network.to(device).eval()
+
+
+def batch_of(samples: Samples, size: int, *, seed: int, device: torch.device) -> Batch:
+    """The fixed measurement batch: drawn without replacement, in an order that is random too.
+
+    Raises:
+        DataError: if ``size`` exceeds the number of training samples.
+    """
+    chosen = measurement_batch(len(samples.train_targets), size, seed=seed)
+    inputs = torch.from_numpy(samples.train_inputs[chosen])
+    if inputs.dim() == 4:
+        inputs = inputs.contiguous(memory_format=torch.channels_last)
+    return inputs.to(device), torch.from_numpy(samples.train_targets[chosen]).to(device)
+
+
+def measurement_batch(n_available: int, batch_size: int, *, seed: int) -> NDArray[np.int64]:
+    """Indices of the fixed measurement batch, drawn without replacement.
 
     Raises:
         DataError: if ``batch_size`` exceeds ``n_available``.
@@ -74,44 +166,104 @@ def measurement_batch(n_available: int, batch_size: int, *, seed: int) -> np.nda
     if batch_size > n_available:
         raise DataError(
             f"curvature.measurement.batch_size: {batch_size}, but there are {n_available} "
-            "training images"
+            "training samples"
         )
     generator = rng.generator(seed, "measurement batch")
-    return np.sort(generator.choice(n_available, batch_size, replace=False))
+    return generator.choice(n_available, batch_size, replace=False)
+
+
+def layer_columns(
+    network: nn.Module, architecture: str, spectrum: DirectionalSpectrum, index: int
+) -> dict[str, Any]:
+    """Columns that name a layer: layer_index, layer, kind, role."""
+    module = network.get_submodule(spectrum.layer)
+    role = "head" if spectrum.kind == "head" else layer_role(architecture, spectrum.layer, module)
+    return {"layer_index": index, "layer": spectrum.layer, "kind": spectrum.kind, "role": role}
 
 
 def spectra_table(
-    spectra: Sequence[DirectionalSpectrum], *, name: str, architecture: str, replicate: int
+    spectra: Sequence[DirectionalSpectrum],
+    network: nn.Module,
+    place: Mapping[str, Any],
+    *,
+    part: str,
+    ladders: Sequence[Ladder] | None = None,
 ) -> pd.DataFrame:
     """One row per layer and direction.
 
-    Columns: model, architecture, seed (the replicate), layer_index (from 0, in the order of the
-    spectra), layer, kind, n_rows, n_columns, index (k from 1), singular_value,
-    directional_curvature (of any sign), method, n_samples, train_loss (mean cross-entropy of the
-    batch), n_below_rank (leading directions cut by the gradient's numerical rank).
+    Columns: those of ``place``; part (whole, or the first or second half of the batch);
+    layer_index (from 0, in the order of the spectra), layer, kind, role, n_rows, n_columns, index
+    (k from 1), singular_value, directional_curvature (of any sign), method, n_samples, train_loss
+    (mean cross-entropy of the batch), n_below_rank (leading directions cut by the gradient's
+    numerical rank), and :data:`RUNGS`, missing without ``ladders``.
     """
-    parts = []
-    for layer_index, spectrum in enumerate(spectra):
+    tables = []
+    for i, spectrum in enumerate(spectra):
         n_rows, n_columns = spectrum.matrix_shape
-        parts.append(
-            pd.DataFrame(
-                {
-                    "model": name,
-                    "architecture": architecture,
-                    "seed": replicate,
-                    "layer_index": layer_index,
-                    "layer": spectrum.layer,
-                    "kind": spectrum.kind,
-                    "n_rows": n_rows,
-                    "n_columns": n_columns,
-                    "index": np.arange(1, len(spectrum.singular_values) + 1),
-                    "singular_value": spectrum.singular_values,
-                    "directional_curvature": spectrum.directional_curvature,
-                    "method": spectrum.method,
-                    "n_samples": spectrum.n_samples,
-                    "train_loss": spectrum.loss,
-                    "n_below_rank": spectrum.n_below_rank,
-                }
-            )
-        )
-    return pd.concat(parts, ignore_index=True)
+        columns: dict[str, Any] = dict(place) | {"part": part}
+        columns |= layer_columns(network, place["architecture"], spectrum, i)
+        columns |= {
+            "n_rows": n_rows,
+            "n_columns": n_columns,
+            "index": np.arange(1, len(spectrum.singular_values) + 1),
+            "singular_value": spectrum.singular_values,
+            "directional_curvature": spectrum.directional_curvature,
+            "method": spectrum.method,
+            "n_samples": spectrum.n_samples,
+            "train_loss": spectrum.loss,
+            "n_below_rank": spectrum.n_below_rank,
+        }
+        for rung in RUNGS:
+            values = None if ladders is None else getattr(ladders[i], rung)
+            columns[rung] = np.nan if values is None else values
+        tables.append(pd.DataFrame(columns))
+    return pd.concat(tables, ignore_index=True)
+
+
+def factors_table(
+    spectra: Sequence[DirectionalSpectrum],
+    ladders: Sequence[Ladder],
+    network: nn.Module,
+    place: Mapping[str, Any],
+    *,
+    top_k: int,
+) -> pd.DataFrame:
+    """Leading eigenvalues of both Kronecker factors of every layer that has them.
+
+    Columns: model, seed, layer_index, layer, kind, role, factor (delta or a), size,
+    participation_rank, entropy_rank (of the whole factor), index (from 1 to ``top_k``), eigenvalue.
+    """
+    names = {"model": place["model"], "seed": place["seed"]}
+    tables = [pd.DataFrame(columns=FACTOR_COLUMNS)]
+    for i, (spectrum, ladder) in enumerate(zip(spectra, ladders, strict=True)):
+        for factor, values in (("delta", ladder.delta), ("a", ladder.a)):
+            if values is None:
+                continue
+            kept = values.eigenvalues[:top_k]
+            columns = names | layer_columns(network, place["architecture"], spectrum, i)
+            columns |= {
+                "factor": factor,
+                "size": values.size,
+                "participation_rank": values.participation_rank,
+                "entropy_rank": values.entropy_rank,
+                "index": np.arange(1, len(kept) + 1),
+                "eigenvalue": kept,
+            }
+            tables.append(pd.DataFrame(columns))
+    return pd.concat(tables[1:] or tables, ignore_index=True)
+
+
+FACTOR_COLUMNS = (
+    "model",
+    "seed",
+    "layer_index",
+    "layer",
+    "kind",
+    "role",
+    "factor",
+    "size",
+    "participation_rank",
+    "entropy_rank",
+    "index",
+    "eigenvalue",
+)

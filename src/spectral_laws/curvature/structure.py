@@ -16,15 +16,22 @@ from torch.autograd.graph import GradientEdge
 
 from spectral_laws.artifacts import check_finite
 from spectral_laws.curvature.layers import (
+    WEIGHTED,
     Call,
     Layer,
     Recording,
     check_mode,
+    differentiable_attention,
     differentiable_weights,
     find_layers,
     recorded_calls,
 )
 from spectral_laws.curvature.linearity import curved_operations
+
+_COUPLED = (
+    "the logits of one sample depend on another sample (normalisation by the batch's own "
+    "statistics?): the loss is no mean over samples, and its curvature is not defined here"
+)
 
 
 @dataclass(frozen=True)
@@ -33,7 +40,7 @@ class LayerStructure:
 
     Attributes:
         curved: why the exact Hessian block may differ from the Gauss-Newton block.
-        unsupported: why the Gauss-Newton pass cannot be run for this layer at all.
+        unsupported: why the reverse Gauss-Newton pass cannot be run for this layer.
     """
 
     curved: str | None
@@ -47,11 +54,20 @@ class LayerStructure:
 
 @dataclass(frozen=True)
 class ModelStructure:
-    """Structure of every measured layer, the head's name (if it is among them), and C."""
+    """Structure of every measured layer, and the head's name (if it is among them).
+
+    Attributes:
+        output_shape: of one sample's logits, (C,), or (T, C) of a language model.
+    """
 
     layers: dict[str, LayerStructure]
     head: str | None
-    n_classes: int
+    output_shape: tuple[int, ...]
+
+    @property
+    def n_classes(self) -> int:
+        """C."""
+        return self.output_shape[-1]
 
 
 def gauss_newton_obstacles(
@@ -64,13 +80,14 @@ def gauss_newton_obstacles(
     Args:
         model: network in eval mode.
         inputs: (B, ...), of which the first two samples are used.
-        layers: module names; all Linear and Conv2d layers by default.
+        layers: names as ``DirectionalSpectrum.layer`` has them; all layers by default.
 
     Raises:
         ValueError: as :func:`spectral_laws.curvature.measure_directional_curvature`.
     """
     check_mode(model)
-    structure = analyse_structure(model, find_layers(model, layers), inputs)
+    with differentiable_attention():
+        structure = analyse_structure(model, find_layers(model, layers), inputs)
     return {name: s.obstacle for name, s in structure.layers.items() if s.obstacle is not None}
 
 
@@ -80,21 +97,19 @@ def analyse_structure(model: nn.Module, layers: Sequence[Layer], inputs: Tensor)
     The head is the last layer called, if it is linear with one row per class.
 
     Raises:
-        ValueError: if the logits are not (B, C), a weight does not influence them, or one sample's
-            logits depend on another sample.
+        ValueError: if the logits are neither (B, C) nor (B, T, C), a weight does not influence
+            them, or one sample's logits depend on another sample.
     """
     probe = inputs[:2].detach().clone()
     if probe.is_floating_point():
         probe.requires_grad_(True)
     with differentiable_weights(model, layers):
-        watched = [
-            Layer(n, m) for n, m in model.named_modules() if isinstance(m, nn.Linear | nn.Conv2d)
-        ]
+        watched = [Layer(n, m) for n, m in model.named_modules() if isinstance(m, WEIGHTED)]
         with recorded_calls(watched) as recording:
             logits = model(probe)
-        if logits.shape[:1] != probe.shape[:1] or logits.dim() != 2:
+        if logits.shape[:1] != probe.shape[:1] or logits.dim() not in (2, 3):
             raise ValueError(
-                f"the model must return logits (B, C); {tuple(probe.shape)} gave "
+                f"the model must return logits (B, C) or (B, T, C); {tuple(probe.shape)} gave "
                 f"{tuple(logits.shape)}"
             )
         if logits.grad_fn is None:
@@ -103,6 +118,8 @@ def analyse_structure(model: nn.Module, layers: Sequence[Layer], inputs: Tensor)
         curved, uses = curved_operations(logits.grad_fn, [layer.weight for layer in layers])
         calls = {layer.name: recording.calls.get(layer.name, []) for layer in layers}
         leaks = _leaks_between_samples(logits, probe, calls)
+        if not probe.requires_grad:
+            _check_uncoupled(model, probe, logits.detach())
     structures: dict[str, LayerStructure] = {}
     for layer, reason, n_uses in zip(layers, curved, uses, strict=True):
         if n_uses == 0:
@@ -113,8 +130,8 @@ def analyse_structure(model: nn.Module, layers: Sequence[Layer], inputs: Tensor)
         if reason is not None:
             reason = f"{reason} after it is not known to be piecewise linear"
         structures[layer.name] = LayerStructure(reason, unsupported)
-    n_classes = logits.shape[1]
-    return ModelStructure(structures, _head(layers, recording, n_classes=n_classes), n_classes)
+    head = _head(layers, recording, n_classes=logits.shape[-1])
+    return ModelStructure(structures, head, tuple(logits.shape[1:]))
 
 
 def _head(layers: Sequence[Layer], recording: Recording, *, n_classes: int) -> str | None:
@@ -140,29 +157,50 @@ def _leaks_between_samples(logits: Tensor, probe: Tensor, calls: dict[str, list[
     if not sources:
         return set()
     # Unequal weights: logits that sum to a constant would hide everything.
-    weights = torch.arange(1, logits.shape[1] + 1, dtype=logits.dtype, device=logits.device)
+    first = logits[0].flatten()
+    weights = torch.arange(1, len(first) + 1, dtype=logits.dtype, device=logits.device)
     gradients = torch.autograd.grad(
-        logits[0] @ weights,
+        first @ weights,
         sources,  # type: ignore[arg-type]  # the two kinds may be mixed
         allow_unused=True,
     )
     leaking = [g is not None and bool(g[1:].any()) for g in gradients]
     if probe.requires_grad and leaking[-1]:
-        raise ValueError(
-            "the logits of one sample depend on another sample (normalisation by the batch's own "
-            "statistics?): the loss is no mean over samples, and its curvature is not defined here"
-        )
+        raise ValueError(_COUPLED)
     return {name for name, leak in zip(single, leaking, strict=False) if leak}
+
+
+def _check_uncoupled(model: nn.Module, probe: Tensor, logits: Tensor) -> None:
+    """Tokens have no gradient: change the second sample, and see whether the first one notices."""
+    if len(probe) < 2:
+        return
+    changed = torch.stack([probe[0], probe[0]])
+    if torch.equal(changed, probe):
+        changed[1] = probe[0].flip(-1)
+    with torch.no_grad():
+        again = model(changed)[0]
+    tolerance = 1e3 * torch.finfo(logits.dtype).eps * logits[0].abs().max()
+    if not bool((again - logits[0]).abs().max() <= tolerance):
+        raise ValueError(_COUPLED)
+
+
+def _has_usual_forward(own: type[nn.Module]) -> bool:
+    """Whether a class computes what the Linear, Conv1d or Conv2d that it is, or inherits, does."""
+    return own.forward is nn.Linear.forward or any(
+        issubclass(own, kind)
+        and own.forward is kind.forward
+        and own._conv_forward is kind._conv_forward
+        for kind in (nn.Conv1d, nn.Conv2d)
+    )
 
 
 def _unsupported(layer: Layer, calls: list[Call], n_uses: int, n_samples: int) -> str | None:
     """Why t = sum over positions of (u . delta)(v . a) would not be this layer's Jacobian."""
     module = layer.module
     own = type(module)
-    plain = own.forward is nn.Linear.forward or (
-        own.forward is nn.Conv2d.forward and own._conv_forward is nn.Conv2d._conv_forward
-    )
-    if not plain or "forward" in vars(module):
+    if layer.attribute != "weight":
+        return f"it is a parameter that {own.__name__} uses itself"
+    if not _has_usual_forward(own) or "forward" in vars(module):
         return f"{own.__name__} has a forward pass of its own"
     # Those of the recording are gone by now, so these are the caller's.
     if module._forward_hooks or module._forward_pre_hooks:
@@ -170,7 +208,10 @@ def _unsupported(layer: Layer, calls: list[Call], n_uses: int, n_samples: int) -
     if len(calls) != 1 or n_uses != 1:
         return f"its weight is used {n_uses} times in {len(calls)} calls of the layer"
     call = calls[0]
-    expected = 4 if isinstance(module, nn.Conv2d) else max(2, len(call.output_shape))
+    if isinstance(module, nn.Conv1d | nn.Conv2d):
+        expected = 2 + len(module.kernel_size)
+    else:
+        expected = max(2, len(call.output_shape))
     if call.output_shape[0] != n_samples or len(call.output_shape) != expected:
         return "the first axis of its output is not the sample"
     return None

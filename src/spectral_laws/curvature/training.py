@@ -1,10 +1,7 @@
-"""Training of classifiers: SGD with momentum, resumable after every epoch, bit for bit."""
+"""Training of networks by SGD or AdamW, resumable after every epoch, bit for bit."""
 
-import hashlib
-import json
-import logging
 import math
-import sys
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -17,40 +14,34 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from spectral_laws import rng
-from spectral_laws.artifacts import Provenance, read_arrays, write_arrays
 from spectral_laws.config import Training
-from spectral_laws.curvature.checkpoints import load_model_arrays, model_arrays
-from spectral_laws.curvature.datasets import ImageData
-from spectral_laws.errors import DataError, NumericalError
+from spectral_laws.curvature.checkpoints import Arrays, model_arrays
+from spectral_laws.curvature.datasets.samples import Samples
+from spectral_laws.curvature.training_state import (
+    Epoch,
+    TrainingState,
+    resume,
+    save_state,
+    state_key,
+)
+from spectral_laws.errors import NumericalError
 from spectral_laws.progress import track
 
-logger = logging.getLogger(__name__)
-
 _EVALUATION_BATCH = 256
-_STATE_FORMAT = 1  # of the scratch file; raise it when its meaning changes
-
-
-@dataclass(frozen=True)
-class Epoch:
-    """One row of the training history.
-
-    ``learning_rate`` is that of the epoch's last step; ``train_*`` are means over the epoch's
-    steps, in train mode, and ``test_*`` are measured after it, in eval mode.
-    """
-
-    epoch: int
-    learning_rate: float
-    train_loss: float
-    train_accuracy: float
-    test_loss: float
-    test_accuracy: float
 
 
 @dataclass(frozen=True)
 class TrainingResult:
-    """The history of a finished training, and the scratch file that could have resumed it."""
+    """A finished training.
+
+    Attributes:
+        history: one row per epoch, see :class:`Epoch`.
+        snapshots: weights and buffers after the epochs that were asked for, and the last.
+        state_file: the scratch file that could have resumed it.
+    """
 
     history: pd.DataFrame
+    snapshots: dict[int, Arrays]
     state_file: Path | None
 
     def discard_state(self) -> None:
@@ -59,76 +50,91 @@ class TrainingResult:
             self.state_file.unlink(missing_ok=True)
 
 
-def train_classifier(
+def train_model(
     model: nn.Module,
-    data: ImageData,
+    samples: Samples,
     settings: Training,
     *,
     seed: int,
+    snapshots: Sequence[int] = (),
     device: torch.device | str = "cpu",
     scratch: Path | None = None,
     label: str = "training",
 ) -> TrainingResult:
-    """Train ``model`` in place on the mean cross-entropy.
+    """Train ``model`` in place on the mean cross-entropy, over samples or over all positions.
 
-    SGD with momentum and weight decay, learning rate by :func:`one_cycle`. Every epoch visits all
-    training images in an order drawn from the stream (seed, epoch), in nearly equal batches of at
+    SGD with momentum or AdamW, learning rate by :func:`one_cycle`. Every epoch visits all
+    training samples in an order drawn from the stream (seed, epoch), in nearly equal batches of at
     most ``settings.batch_size``. It stops after the first epoch whose mean training loss is at most
     ``settings.target_loss``, or after ``settings.max_epochs``.
 
-    With ``scratch``, the state after each epoch (weights, buffers, momenta, history) is written
-    there under a hash of everything the result depends on: the initial weights, the data, the
-    settings, the seed, the device and PyTorch's version. A training that was killed goes on from it
-    and ends in the same bits as one that was not, on the same number of threads. A damaged state
-    is reported and not used.
+    With ``scratch``, the state after each epoch (weights, buffers, the optimizer's averages,
+    history, snapshots) is written there under a hash of everything the result depends on: the
+    initial weights, the data, the settings, the seed, the device and PyTorch's version. A training
+    that was killed goes on from it and ends in the same bits as one that was not, on the same
+    number of threads. A damaged state is reported and not used.
 
     Args:
         model: a network without random layers (dropout); it is moved to ``device``.
-        data: images and labels.
+        samples: inputs and targets.
         settings: see :class:`spectral_laws.config.Training`.
         seed: of the visiting order.
+        snapshots: epochs after which the weights are kept, 0 for the initial ones; one behind the
+            last epoch of a training that stops early is never reached.
         device: ``cpu`` or ``cuda``.
         scratch: folder of the resumable state; None keeps no state.
         label: what to call this training in progress lines and errors.
-
-    Returns:
-        One row per epoch, see :class:`Epoch`.
 
     Raises:
         NumericalError: if the training loss of an epoch is NaN or infinite.
     """
     model.to(device)
-    optimizer = torch.optim.SGD(
-        model.parameters(),
-        lr=settings.learning_rate,
-        momentum=settings.momentum,
-        weight_decay=settings.weight_decay,
-    )
+    optimizer = make_optimizer(model, settings)
+    wanted = set(snapshots)
     state_file: Path | None = None
-    history: list[Epoch] = []
+    state = TrainingState()
     if scratch is not None:
-        key = _state_key(model, data, settings, seed=seed, device=str(device))
+        key = state_key(model, samples, settings, wanted, seed=seed, device=str(device))
         state_file = scratch / f"training-{key}.safetensors"
-        history = _resume(model, optimizer, state_file)
-    train = _tensors(data.train_images, data.train_labels, device)
-    test = _tensors(data.test_images, data.test_labels, device)
-    remaining = range(len(history) + 1, settings.max_epochs + 1)
+        state = resume(model, optimizer, state_file)
+    if not state.history and 0 in wanted:
+        state.snapshots[0] = model_arrays(model)
+    train = _tensors(samples.train_inputs, samples.train_targets, device)
+    test = _tensors(samples.test_inputs, samples.test_targets, device)
     for epoch in track(
-        remaining,
+        range(len(state.history) + 1, settings.max_epochs + 1),
         total=settings.max_epochs,
-        done=len(history),
+        done=len(state.history),
         label=f"{label}: epochs",
         seconds=0.0,
     ):
-        if history and history[-1].train_loss <= settings.target_loss:
+        if state.history and state.history[-1].train_loss <= settings.target_loss:
             break
         rate, loss, accuracy = _train_epoch(
             model, optimizer, train, settings, epoch=epoch, seed=seed, label=label
         )
-        history.append(Epoch(epoch, rate, loss, accuracy, *evaluate(model, *test)))
+        state.history.append(Epoch(epoch, rate, loss, accuracy, *evaluate(model, *test)))
+        if epoch in wanted:
+            state.snapshots[epoch] = model_arrays(model)
         if state_file is not None:
-            _save(model, optimizer, history, state_file, seed=seed, device=str(device))
-    return TrainingResult(pd.DataFrame([asdict(row) for row in history]), state_file)
+            save_state(model, optimizer, state, state_file, seed=seed, device=str(device))
+    history = pd.DataFrame([asdict(row) for row in state.history])
+    last = {len(state.history): model_arrays(model)}
+    return TrainingResult(history, state.snapshots | last, state_file)
+
+
+def make_optimizer(model: nn.Module, settings: Training) -> torch.optim.Optimizer:
+    """The configured optimizer; AdamW's weight decay leaves vectors (biases, norms) alone."""
+    rate, decay = settings.learning_rate, settings.weight_decay
+    if settings.optimizer == "sgd":
+        return torch.optim.SGD(
+            model.parameters(), lr=rate, momentum=settings.momentum, weight_decay=decay
+        )
+    groups = [
+        {"params": [p for p in model.parameters() if p.dim() > 1], "weight_decay": decay},
+        {"params": [p for p in model.parameters() if p.dim() <= 1], "weight_decay": 0.0},
+    ]
+    return torch.optim.AdamW(groups, lr=rate, betas=(settings.momentum, 0.999))
 
 
 def one_cycle(fraction: float) -> float:
@@ -143,24 +149,36 @@ def one_cycle(fraction: float) -> float:
     return end + (1 - end) * (1 + math.cos(math.pi * rest)) / 2
 
 
-def evaluate(model: nn.Module, images: Tensor, labels: Tensor) -> tuple[float, float]:
+def cross_entropy_of(
+    logits: Tensor, targets: Tensor, *, reduction: str = "mean", label_smoothing: float = 0.0
+) -> Tensor:
+    """Cross-entropy of logits (..., C) and targets (...), over samples and positions alike."""
+    return cross_entropy(
+        logits.flatten(0, -2),
+        targets.flatten(),
+        reduction=reduction,
+        label_smoothing=label_smoothing,
+    )
+
+
+def evaluate(model: nn.Module, inputs: Tensor, targets: Tensor) -> tuple[float, float]:
     """Mean cross-entropy and accuracy in eval mode; the mode is restored afterwards."""
     was_training = model.training
     model.eval()
     loss, correct = 0.0, 0
     with torch.no_grad():
-        for start in range(0, len(labels), _EVALUATION_BATCH):
+        for start in range(0, len(targets), _EVALUATION_BATCH):
             part = slice(start, start + _EVALUATION_BATCH)
-            logits = model(images[part])
-            loss += cross_entropy(logits, labels[part], reduction="sum").item()
-            correct += int((logits.argmax(1) == labels[part]).sum())
+            logits = model(inputs[part])
+            loss += cross_entropy_of(logits, targets[part], reduction="sum").item()
+            correct += int((logits.argmax(-1) == targets[part]).sum())
     model.train(was_training)
-    return loss / len(labels), correct / len(labels)
+    return loss / targets.numel(), correct / targets.numel()
 
 
 def _train_epoch(
     model: nn.Module,
-    optimizer: torch.optim.SGD,
+    optimizer: torch.optim.Optimizer,
     train: tuple[Tensor, Tensor],
     settings: Training,
     *,
@@ -169,10 +187,10 @@ def _train_epoch(
     label: str,
 ) -> tuple[float, float, float]:
     """One pass over the data: the last learning rate, the mean loss and the accuracy."""
-    images, labels = train
+    inputs, targets = train
     model.train()
-    order = rng.generator(seed, "visiting order", epoch).permutation(len(labels))
-    # Nearly equal batches: a rest of one image would have no batch statistics.
+    order = rng.generator(seed, "visiting order", epoch).permutation(len(targets))
+    # Nearly equal batches: a rest of one sample would have no batch statistics.
     batches = np.array_split(order, math.ceil(len(order) / settings.batch_size))
     last_step = settings.max_epochs * len(batches) - 1
     loss, correct, rate = 0.0, 0, 0.0
@@ -181,104 +199,25 @@ def _train_epoch(
         rate = settings.learning_rate * one_cycle(step / max(last_step, 1))
         for group in optimizer.param_groups:
             group["lr"] = rate
-        chosen = torch.from_numpy(batch).to(labels.device)
-        logits = model(images[chosen])
-        batch_loss = cross_entropy(logits, labels[chosen])
+        chosen = torch.from_numpy(batch).to(targets.device)
+        logits = model(inputs[chosen])
+        batch_loss = cross_entropy_of(
+            logits, targets[chosen], label_smoothing=settings.label_smoothing
+        )
         optimizer.zero_grad()
         batch_loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
         loss += batch_loss.item() * len(batch)
-        correct += int((logits.detach().argmax(1) == labels[chosen]).sum())
+        correct += int((logits.detach().argmax(-1) == targets[chosen]).sum())
     if not math.isfinite(loss):
         raise NumericalError(
-            f"{label}: the training loss of epoch {epoch} is {loss}; lower "
-            "curvature.training.learning_rate"
+            f"{label}: the training loss of epoch {epoch} is {loss}; lower learning_rate of its "
+            "training (curvature.training)"
         )
-    return rate, loss / len(order), correct / len(order)
+    return rate, loss / len(order), correct / targets.numel()
 
 
 def _tensors(
-    images: NDArray[np.float32], labels: NDArray[np.int64], device: torch.device | str
+    inputs: NDArray[Any], targets: NDArray[np.int64], device: torch.device | str
 ) -> tuple[Tensor, Tensor]:
-    return torch.from_numpy(images).to(device), torch.from_numpy(labels).to(device)
-
-
-def _state_key(
-    model: nn.Module, data: ImageData, settings: Training, *, seed: int, device: str
-) -> str:
-    digest = hashlib.sha256()
-    facts = [_STATE_FORMAT, torch.__version__, device, seed, settings.model_dump(mode="json")]
-    digest.update(json.dumps(facts, sort_keys=True).encode())
-    # A state made by other code is not this training's.
-    sources = [sys.modules[type(module).__module__] for module in model.modules()]
-    files = {__file__, *(getattr(source, "__file__", None) or __file__ for source in sources)}
-    for file in sorted(files):
-        digest.update(Path(file).read_bytes())
-    for arrays in (model_arrays(model), data.as_arrays()):
-        for name, array in arrays.items():
-            digest.update(f"{name} {array.dtype} {array.shape}".encode())
-            digest.update(np.ascontiguousarray(array).data)
-    return digest.hexdigest()[:20]
-
-
-def _save(
-    model: nn.Module,
-    optimizer: torch.optim.SGD,
-    history: list[Epoch],
-    path: Path,
-    *,
-    seed: int,
-    device: str,
-) -> None:
-    arrays = {f"model/{name}": array for name, array in model_arrays(model).items()}
-    for name, parameter in model.named_parameters():
-        momentum = optimizer.state[parameter].get("momentum_buffer")
-        if momentum is not None:
-            arrays[f"momentum/{name}"] = momentum.cpu().numpy()
-    table = pd.DataFrame([asdict(row) for row in history])
-    arrays |= {f"history/{name}": table[name].to_numpy() for name in table}
-    write_arrays(arrays, path, Provenance(parameters={}, seed=seed, device=device))
-
-
-def _resume(model: nn.Module, optimizer: torch.optim.SGD, path: Path) -> list[Epoch]:
-    """Load the state at ``path`` if there is a sound one; return its history."""
-    if not path.exists():
-        return []
-    try:
-        arrays = read_arrays(path)
-        parts: dict[str, dict[str, NDArray[Any]]] = {"model": {}, "momentum": {}, "history": {}}
-        for name, array in arrays.items():
-            kind, _, rest = name.partition("/")
-            parts.setdefault(kind, {})[rest] = array
-        history = _history(parts["history"], path)
-        _check_momenta(model, optimizer, parts["momentum"], path)
-        load_model_arrays(model, parts["model"], source=str(path))
-    except DataError as error:
-        logger.warning("saved training state not used, training starts again: %s", error)
-        return []
-    for name, parameter in model.named_parameters():
-        if name in parts["momentum"]:
-            momentum = torch.from_numpy(parts["momentum"][name]).to(parameter.device)
-            optimizer.state[parameter]["momentum_buffer"] = momentum
-    logger.info("training goes on after epoch %d from %s", len(history), path)
-    return history
-
-
-def _history(columns: dict[str, NDArray[Any]], path: Path) -> list[Epoch]:
-    names = list(Epoch.__dataclass_fields__)
-    if sorted(columns) != sorted(names) or len({column.shape for column in columns.values()}) != 1:
-        raise DataError(f"{path}: its history is incomplete")
-    rows = zip(*(columns[name].tolist() for name in names), strict=True)
-    history = [Epoch(*row) for row in rows]
-    if [row.epoch for row in history] != list(range(1, len(history) + 1)):
-        raise DataError(f"{path}: its history has wrong epochs")
-    return history
-
-
-def _check_momenta(
-    model: nn.Module, optimizer: torch.optim.SGD, momenta: dict[str, NDArray[Any]], path: Path
-) -> None:
-    uses_momentum = optimizer.defaults["momentum"] > 0
-    expected = {n: tuple(p.shape) for n, p in model.named_parameters()} if uses_momentum else {}
-    if {name: array.shape for name, array in momenta.items()} != expected:
-        raise DataError(f"{path}: its momenta do not fit the model")
+    return torch.from_numpy(inputs).to(device), torch.from_numpy(targets).to(device)

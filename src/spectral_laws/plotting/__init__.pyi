@@ -1,7 +1,19 @@
 from .claims import draw_claims as draw_claims
 from .curvature_alpha_by_layer import draw_curvature_alpha_by_layer as draw_curvature_alpha_by_layer
+from .curvature_audit import draw_curvature_audit as draw_curvature_audit
+from .curvature_controls import draw_curvature_controls as draw_curvature_controls
+from .curvature_decomposition import draw_curvature_decomposition as draw_curvature_decomposition
+from .curvature_factors import draw_curvature_factors as draw_curvature_factors
+from .curvature_independence import draw_curvature_independence as draw_curvature_independence
+from .curvature_ladder import draw_curvature_ladder as draw_curvature_ladder
+from .curvature_mechanisms import draw_curvature_mechanisms as draw_curvature_mechanisms
+from .curvature_participation import draw_curvature_participation as draw_curvature_participation
 from .curvature_power_law import draw_curvature_power_law as draw_curvature_power_law
+from .curvature_rank_models import draw_curvature_rank_models as draw_curvature_rank_models
+from .curvature_trajectory import draw_curvature_trajectory as draw_curvature_trajectory
 from .curvature_triangle import draw_curvature_triangle as draw_curvature_triangle
+from .curvature_weights import draw_curvature_weights as draw_curvature_weights
+from .curvature_windows import draw_curvature_windows as draw_curvature_windows
 from .recovery_depth import DepthStudies as DepthStudies
 from .recovery_depth import draw_recovery_depth as draw_recovery_depth
 from .recovery_directions import draw_recovery_directions as draw_recovery_directions
@@ -19,8 +31,20 @@ __all__ = [
     "DepthStudies",
     "draw_claims",
     "draw_curvature_alpha_by_layer",
+    "draw_curvature_audit",
+    "draw_curvature_controls",
+    "draw_curvature_decomposition",
+    "draw_curvature_factors",
+    "draw_curvature_independence",
+    "draw_curvature_ladder",
+    "draw_curvature_mechanisms",
+    "draw_curvature_participation",
     "draw_curvature_power_law",
+    "draw_curvature_rank_models",
+    "draw_curvature_trajectory",
     "draw_curvature_triangle",
+    "draw_curvature_weights",
+    "draw_curvature_windows",
     "draw_recovery_depth",
     "draw_recovery_directions",
     "draw_recovery_error_exponents",

@@ -1,7 +1,5 @@
 """Directional curvature against singular value of the gradient, layer by layer."""
 
-import math
-
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -10,102 +8,152 @@ from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
 from spectral_laws.errors import DataError
+from spectral_laws.plotting.curvature_panels import (
+    GROUP_COLORS,
+    LAYER,
+    check_roles,
+    label_logarithmic,
+    main_rows,
+    minus,
+)
 from spectral_laws.plotting.style import (
     COLUMN_WIDTH,
     FAINT,
-    KIND_COLORS,
     SMALL,
+    TEXT_WIDTH,
     THEORY,
-    label_decades,
     styled,
 )
 from spectral_laws.plotting.tables import require, shorten
 
-_LAYER = ("model", "seed", "layer_index", "layer", "kind")
 _SPECTRA = (
-    *_LAYER,
-    "index",
-    "singular_value",
-    "directional_curvature",
-    "n_samples",
-    "n_below_rank",
-)
-_EXPONENTS = (*_LAYER, "status", "alpha", "alpha_low", "alpha_high", "alpha_r2")  # fmt: skip
+    *LAYER, "epoch", "final", "part", "index", "singular_value", "directional_curvature",
+    "n_samples", "n_below_rank",
+)  # fmt: skip
+_EXPONENTS = (*LAYER, "epoch", "status", "n_used", "alpha", "alpha_low", "alpha_high", "alpha_r2")
 _GUIDE = (0, (1, 1.5))
+_TRANSFORMER = ("attention_qkv", "mlp_up", "mlp_down")
 
 
 @styled
 def draw_curvature_power_law(
-    spectra: pd.DataFrame, exponents: pd.DataFrame, *, model: str | None = None
+    spectra: pd.DataFrame,
+    exponents: pd.DataFrame,
+    experiments: pd.DataFrame,
+    *,
+    top_k: int,
+    model: str | None = None,
 ) -> Figure:
-    """h_k against sigma_k, log-log, on four layers of one training.
+    """h_k against sigma_k, log-log, on four layers of one training of each architecture.
 
     h_k is the second derivative of the loss along u_k v_k^T, not an eigenvalue. The line is the
     ordinary least squares fit log h = alpha log sigma + const of the exponents table, the dotted
-    guide has slope 2. Layers: the first, the middle and the last before the head, and the head;
-    of the convolutions where there are at least three, otherwise of all such layers.
+    guide has slope 2. Layers: :func:`pick_layers`. The lowest seed is drawn.
 
     Args:
-        spectra: table of ``measure_curvature``.
+        spectra: table of ``measure_curvature``; final rows of the whole batch are drawn.
         exponents: table of ``fit_exponents``.
-        model: name of the model; None takes the first of the table. The lowest seed is drawn.
+        experiments: table of ``compare_models``, which names the architectures' models.
+        top_k: directions that the fits use; others are not drawn.
+        model: draw this model alone, whatever the experiment.
 
     Raises:
         DataError: if a column is missing, the model is unknown, or nothing can be drawn.
     """
-    require(spectra, _SPECTRA, name="spectra")
+    rows = check_roles(spectra, _SPECTRA, name="spectra")
     require(exponents, _EXPONENTS, name="exponents")
-    name = spectra["model"].iloc[0] if model is None else model
-    rows = spectra[spectra["model"] == name]
-    if rows.empty:
+    rows = rows[(rows["part"] == "whole") & (rows["index"] <= top_k)]
+    if model is None:
+        rows = main_rows(rows, experiments, name="spectra")
+    elif (rows["model"] == model).any():
+        rows = rows[(rows["model"] == model) & rows["final"]]
+    else:
         known = ", ".join(dict.fromkeys(spectra["model"]))
-        raise DataError(f"spectra table: no model {name!r}, there are {known}")
-    rows = rows[rows["seed"] == rows["seed"].min()]
-    seed = rows["seed"].iloc[0]
-    fits = exponents[(exponents["model"] == name) & (exponents["seed"] == seed)]
-    layers = pick_layers(rows)
-    columns = min(len(layers), 2)
-    lines = math.ceil(len(layers) / columns)
-    figure = Figure(figsize=(COLUMN_WIDTH, 1.6 * lines + 0.55), layout="constrained")
-    axes = figure.subplots(lines, columns, squeeze=False)
-    for spare in axes.flat[len(layers) :]:
-        spare.remove()
-    for axis, layer in zip(axes.flat, layers, strict=False):
-        _draw_layer(axis, rows[rows["layer"] == layer], fits[fits["layer"] == layer])
+        raise DataError(f"spectra table: no model {model!r}, there are {known}")
+    rows = rows[rows["seed"] == rows.groupby("model")["seed"].transform("min")]
+    picks = {str(name): pick_layers(part) for name, part in rows.groupby("model", sort=False)}
+    figure, axes = _panels(picks)
+    for (name, layer), axis in axes.items():
+        mine = rows[(rows["model"] == name) & (rows["layer"] == layer)]
+        first = mine.iloc[0]
+        same = (exponents[["model", "seed", "epoch", "layer"]]
+                == [name, first["seed"], first["epoch"], layer]).all(axis=1)  # fmt: skip
+        _draw_layer(axis, mine, exponents[same], with_model=len(picks) > 1)
     figure.supxlabel(r"singular value $\sigma_k$ of the gradient (loss / weight)", fontsize=7)
-    figure.supylabel(r"curvature $h_k$ along $u_k v_k^{\top}$ (loss / weight$^2$)", fontsize=7)
-    samples = rows["n_samples"].iloc[0]
+    figure.supylabel(
+        r"directional curvature $h_k$ along $u_k v_k^{\top}$, not an eigenvalue (loss / weight$^2$)"
+        if len(picks) > 2
+        else r"curvature $h_k$ along $u_k v_k^{\top}$ (loss / weight$^2$)",
+        fontsize=7,
+    )
     figure.legend(
         handles=[
             Line2D([], [], color=THEORY, linewidth=0.9, label=r"fit, slope $\alpha$"),
             Line2D([], [], color=FAINT, linestyle=_GUIDE, label="guide, slope 2"),
         ],
-        title=f"{shorten(str(name))}, seed {seed}, batch of {samples:,} samples",
+        title=_title(rows),
         loc="outside upper center",
         ncols=2,
     )
     return figure
 
 
+def _panels(picks: dict[str, list[str]]) -> tuple[Figure, dict[tuple[str, str], Axes]]:
+    """Four panels a model: a row of them, or a square where there is one model."""
+    columns = 2 if len(picks) == 1 else 4
+    cells = [(name, layer) for name, layers in picks.items() for layer in layers]
+    places: dict[tuple[str, str], int] = {}
+    for row, (name, layers) in enumerate(picks.items()):
+        for i, layer in enumerate(layers):
+            places[name, layer] = 4 * row + i
+    lines = max(places.values()) // columns + 1
+    width = COLUMN_WIDTH if columns == 2 else TEXT_WIDTH
+    figure = Figure(figsize=(width, 1.55 * lines + 0.6), layout="constrained")
+    grid = figure.subplots(lines, columns, squeeze=False)
+    axes = {cell: grid.flat[places[cell]] for cell in cells}
+    for axis in set(grid.flat) - set(axes.values()):
+        axis.remove()
+    return figure, axes
+
+
+def _title(rows: pd.DataFrame) -> str:
+    batches = sorted(rows["n_samples"].unique())
+    samples = f"{batches[0]:,}" if len(batches) == 1 else f"{batches[0]:,} to {batches[-1]:,}"
+    models = rows["model"].unique()
+    name = shorten(str(models[0])) if len(models) == 1 else f"{len(models)} networks"
+    return f"{name}, seed {rows['seed'].min()}, batch of {samples} samples"
+
+
 def pick_layers(rows: pd.DataFrame) -> list[str]:
-    """First, middle, last layer before the head, and the head, without repeats."""
+    """Four layers of one network that stand for it.
+
+    Of a transformer, in its middle block: attention's input projection, MLP up- and
+    down-projection. Otherwise the first, the middle and the last layer before the head, of the
+    convolutions where there are at least three. And the head.
+    """
     layers = rows.drop_duplicates("layer").sort_values("layer_index")
     heads = layers.loc[layers["kind"] == "head", "layer"].tolist()
     body = layers.loc[layers["kind"] != "head", "layer"].tolist()
+    by_role = [layers.loc[layers["role"] == role, "layer"].tolist() for role in _TRANSFORMER]
+    if all(by_role):
+        return [names[len(names) // 2] for names in by_role] + heads[-1:]
     convolutions = layers.loc[layers["kind"] == "conv", "layer"].tolist()
     body = convolutions if len(convolutions) >= 3 else body
     picks = [body[0], body[len(body) // 2], body[-1]] if body else []
     return list(dict.fromkeys(picks + heads[-1:]))
 
 
-def _draw_layer(axis: Axes, rows: pd.DataFrame, fits: pd.DataFrame) -> None:
+def _draw_layer(axis: Axes, rows: pd.DataFrame, fits: pd.DataFrame, *, with_model: bool) -> None:
     sigma = rows["singular_value"].to_numpy(dtype=np.float64)
     curvature = rows["directional_curvature"].to_numpy(dtype=np.float64)
     positive = (sigma > 0) & (curvature > 0)
-    color = KIND_COLORS[rows["kind"].iloc[0]]
+    color = GROUP_COLORS[rows["group"].iloc[0]]
     x, y = sigma[positive], curvature[positive]
     axis.plot(x, y, "o", color=color, markeredgecolor="white", markeredgewidth=0.3)
     layer = shorten(str(rows["layer"].iloc[0]), limit=24)
+    if with_model:
+        model = shorten(str(rows["model"].iloc[0]), limit=12)
+        layer = f"{model}: {shorten(str(rows['layer'].iloc[0]), limit=28 - len(model))}"
     fit = fits.iloc[0] if len(fits) else None
     if fit is not None and fit["status"] == "fit":
         ends = np.array([x.min(), x.max()])
@@ -113,17 +161,15 @@ def _draw_layer(axis: Axes, rows: pd.DataFrame, fits: pd.DataFrame) -> None:
         centre, level = np.exp(np.log(x).mean()), np.exp(np.log(y).mean())
         axis.plot(ends, level * (ends / centre) ** fit["alpha"], color=THEORY, linewidth=0.9)
         axis.plot(ends, level * (ends / centre) ** 2, color=FAINT, linestyle=_GUIDE)
-        title = (
-            rf"$\alpha$ = {fit['alpha']:.2f} "
-            rf"[{fit['alpha_low']:.2f}, {fit['alpha_high']:.2f}]"
-        )
+        interval = f"{fit['alpha']:.2f} [{fit['alpha_low']:.2f}, {fit['alpha_high']:.2f}]"
+        title = rf"$\alpha$ = {minus(interval)}"
     else:
-        title = "no fit (it needs 5 entries)"
-    axis.set_title(f"{layer}\n{title}", loc="left", fontsize=6.5)
+        title = "no fit (n < 5 entries)"
+    axis.set_title(f"{layer}\n{title}", loc="left", fontsize=SMALL + 0.5 * (not with_model))
     if positive.any():
         axis.set(xscale="log", yscale="log")
         axis.margins(0.08)
-        label_decades(axis)
+        label_logarithmic(axis)
     else:  # nothing has a place on logarithmic axes
         axis.set(xticks=[], yticks=[])
     _write(axis, _counts(positive, rows, fit), x, y)
@@ -133,11 +179,14 @@ def _write(axis: Axes, text: str, x: NDArray[np.float64], y: NDArray[np.float64]
     """Write into the corner that holds the fewest points."""
     to_axes = axis.transData + axis.transAxes.inverted()
     right, up = to_axes.transform(np.column_stack([x, y])).T
+    lines = text.split("\n")
+    # Size of the text as a share of a panel, on the safe side.
+    width, height = 0.12 + 0.037 * max(map(len, lines)), 0.1 + 0.1 * len(lines)
     corners = {
-        ("right", "bottom"): (right > 0.4) & (up < 0.36),
-        ("left", "top"): (right < 0.6) & (up > 0.64),
-        ("left", "bottom"): (right < 0.6) & (up < 0.36),
-        ("right", "top"): (right > 0.4) & (up > 0.64),
+        ("right", "bottom"): (right > 1 - width) & (up < height),
+        ("left", "top"): (right < width) & (up > 1 - height),
+        ("left", "bottom"): (right < width) & (up < height),
+        ("right", "top"): (right > 1 - width) & (up > 1 - height),
     }
     side, end = min(corners, key=lambda corner: int(corners[corner].sum()))
     place = (0.98 if side == "right" else 0.03, 0.97 if end == "top" else 0.04)

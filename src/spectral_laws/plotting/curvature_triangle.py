@@ -7,59 +7,69 @@ from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
 from spectral_laws.errors import DataError
+from spectral_laws.plotting.curvature_panels import (
+    GROUP_COLORS,
+    LAYER,
+    check_roles,
+    fitted,
+    group_handles,
+    layer_count,
+    main_rows,
+)
 from spectral_laws.plotting.style import (
     COLUMN_WIDTH,
     FAINT,
-    KIND_COLORS,
     THEORY,
     markers,
     styled,
     widened,
 )
-from spectral_laws.plotting.tables import plural, require, seed_count, shorten
+from spectral_laws.plotting.tables import groups, plural, seed_count, shorten
 
 _SLOPES = ("alpha", "gamma", "s")
 _COLUMNS = (
-    "model", "seed", "layer", "kind", "status", "transfer_error",
+    *LAYER, "final", "status", "transfer_error",
     *(f"{name}{end}" for name in _SLOPES for end in ("", "_low", "_high")),
 )  # fmt: skip
 
 
 @styled
-def draw_curvature_triangle(exponents: pd.DataFrame) -> Figure:
-    """Fitted s against the product alpha gamma of the other two fits, one point per layer.
+def draw_curvature_triangle(exponents: pd.DataFrame, experiments: pd.DataFrame) -> Figure:
+    """Fitted s against the product alpha gamma of the other two fits, one point per layer and seed.
 
     Where h ~ sigma^alpha and sigma ~ k^-gamma hold, h ~ k^-s with s = alpha gamma: the line.
     The vertical interval is the bootstrap interval of s; the horizontal one combines those of
     alpha and gamma in quadrature, as if they were independent.
 
     Args:
-        exponents: table of ``fit_exponents``; rows without a fit are counted, not drawn.
+        exponents: table of ``fit_exponents``; final rows of the experiment ``architectures`` are
+            drawn, those without a fit are counted.
+        experiments: table of ``compare_models``, which names those models.
 
     Raises:
         DataError: if a column is missing or no row has a fit.
     """
-    require(exponents, _COLUMNS, name="exponents")
-    fits = exponents[exponents["status"] == "fit"]
+    rows = check_roles(exponents, _COLUMNS, name="exponents")
+    rows = main_rows(rows, experiments, name="exponents")
+    fits = fitted(rows)
     if fits.empty:
         raise DataError("exponents table: no row has a fit, nothing to draw")
-    figure = Figure(figsize=(COLUMN_WIDTH, 3.35), layout="constrained")
+    figure = Figure(figsize=(COLUMN_WIDTH, 3.75), layout="constrained")
     axis = figure.subplots()
     symbols = markers(fits["model"])
-    for _, rows in fits.groupby(["model", "kind"], sort=False):
-        model, kind = rows["model"].iloc[0], rows["kind"].iloc[0]
-        x = (rows["alpha"] * rows["gamma"]).to_numpy()
-        y = rows["s"].to_numpy()
-        color = KIND_COLORS[kind]
+    for (model, group), part in groups(fits, "model", "group"):
+        x = (part["alpha"] * part["gamma"]).to_numpy()
+        y = part["s"].to_numpy()
+        color = GROUP_COLORS[group]
         axis.errorbar(
             x, y,
-            xerr=_outward(x, *product_interval(rows)),
-            yerr=_outward(y, rows["s_low"].to_numpy(), rows["s_high"].to_numpy()),
-            fmt="none", color=color, elinewidth=0.5, capsize=0, alpha=0.4,
+            xerr=_outward(x, *product_interval(part)),
+            yerr=_outward(y, part["s_low"].to_numpy(), part["s_high"].to_numpy()),
+            fmt="none", color=color, elinewidth=0.4, capsize=0, alpha=0.25,
         )  # fmt: skip
         axis.plot(
-            x, y, symbols[model], color=color, markersize=3.8, markeredgecolor="white",
-            markeredgewidth=0.3, zorder=3,
+            x, y, symbols[model], color=color, markersize=3.0, markeredgecolor="white",
+            markeredgewidth=0.25, zorder=3,
         )  # fmt: skip
     points = np.concatenate([fits["alpha"] * fits["gamma"], fits["s"]])
     ends = np.concatenate([*product_interval(fits), fits["s_low"], fits["s_high"]])
@@ -67,8 +77,8 @@ def draw_curvature_triangle(exponents: pd.DataFrame) -> Figure:
     axis.plot(limits, limits, color=THEORY, linewidth=0.8, zorder=0)
     axis.set(xlim=limits, ylim=limits, aspect="equal")
     axis.set(xlabel=r"product of fitted slopes $\alpha\,\gamma$", ylabel=r"fitted slope $s$")
-    axis.text(0.04, 0.96, _summary(fits, exponents), transform=axis.transAxes, va="top")
-    axis.legend(handles=_handles(fits, symbols), loc="lower right")
+    axis.text(0.04, 0.96, _summary(fits, rows), transform=axis.transAxes, va="top")
+    figure.legend(handles=_handles(fits, symbols), loc="outside upper center", ncols=3)
     return figure
 
 
@@ -99,26 +109,22 @@ def _outward(
     return np.stack([np.maximum(centre - low, 0), np.maximum(high - centre, 0)])
 
 
-def _summary(fits: pd.DataFrame, exponents: pd.DataFrame) -> str:
-    layers = len(exponents[["model", "layer"]].drop_duplicates())
+def _summary(fits: pd.DataFrame, rows: pd.DataFrame) -> str:
     error = 100 * float(np.median(fits["transfer_error"]))
-    missing = len(exponents) - len(fits)
+    missing = len(rows) - len(fits)
     lines = [
-        f"{plural(layers, 'layer')}, {seed_count(exponents)}: {plural(len(fits), 'fit')}",
+        f"{plural(layer_count(rows), 'layer')}, {seed_count(rows)}: {plural(len(fits), 'fit')}",
         rf"median $|s-\alpha\gamma|/|s|$ = {error:.2g} %",
     ]
     return "\n".join(lines + ([f"no fit: {missing}"] if missing else []))
 
 
 def _handles(fits: pd.DataFrame, symbols: dict[str, str]) -> list[Line2D]:
-    kinds = [kind for kind in KIND_COLORS if (fits["kind"] == kind).any()]
     handles = [Line2D([], [], color=THEORY, linewidth=0.8, label=r"$s=\alpha\gamma$")]
+    handles += group_handles(fits)
     handles += [
-        Line2D([], [], color=KIND_COLORS[kind], marker=".", linestyle="none", markersize=8,
-               label=kind) for kind in kinds
-    ]  # fmt: skip
-    handles += [
-        Line2D([], [], color=FAINT, marker=symbol, linestyle="none", label=shorten(str(model)))
+        Line2D([], [], color=FAINT, marker=symbol, linestyle="none",
+               label=shorten(str(model), limit=14))
         for model, symbol in symbols.items()
-    ]
+    ]  # fmt: skip
     return handles

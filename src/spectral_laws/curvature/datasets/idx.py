@@ -10,10 +10,42 @@ from typing import IO, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from spectral_laws.curvature.datasets.places import DEBIAN_FOLDER, IDX_FILES, find_idx
+from spectral_laws.curvature.datasets.pools import ArrayPool
 from spectral_laws.errors import DataError
 
+_N_CLASSES = 10  # of MNIST and of Fashion-MNIST
 _UNSIGNED_BYTE = 0x08
 _PIECE = 1 << 20
+
+
+def mnist_pools(folder: Path) -> tuple[ArrayPool, ArrayPool]:
+    """Training and test images of the four IDX files in ``folder``.
+
+    Raises:
+        DataError: naming the file and what to do, if one is missing or damaged, or labels do not
+            fit the images.
+    """
+    pools = []
+    for names in IDX_FILES.values():
+        images_path, labels_path = (_find(folder, name) for name in names)
+        images, labels = read_idx(images_path, n_axes=3), read_idx(labels_path, n_axes=1)
+        pools.append(
+            ArrayPool(images[:, None], labels.astype(np.int64), _N_CLASSES, str(labels_path))
+        )
+    return pools[0], pools[1]
+
+
+def _find(folder: Path, name: str) -> Path:
+    found = find_idx(folder, name)
+    if found is None:
+        raise DataError(
+            f"{folder / name}: no such file, nor {name}.gz\n"
+            f"  {folder} must hold {', '.join(sum(IDX_FILES.values(), ()))} (each plain or .gz);\n"
+            f"  on Debian the package dataset-fashion-mnist puts those of fashion_mnist into "
+            f"{DEBIAN_FOLDER},\n  which is used where the data set's folder is null"
+        )
+    return found
 
 
 def read_idx(path: Path, *, n_axes: int) -> NDArray[np.uint8]:

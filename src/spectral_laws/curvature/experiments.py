@@ -1,0 +1,172 @@
+"""Networks of an experiment side by side: what differs, and the exponents that came of it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from spectral_laws.config import (
+    Data,
+    Experiment,
+    ImageFiles,
+    Model,
+    Name,
+    Settings,
+    SyntheticImages,
+    SyntheticLanguage,
+)
+from spectral_laws.curvature.layer_tables import require_columns
+from spectral_laws.errors import ConfigError, DataError
+
+CLASSES = {
+    "digits": 10,
+    "mnist": 10,
+    "fashion_mnist": 10,
+    "cifar10": 10,
+    "cifar100": 100,
+    "tiny_imagenet": 200,
+    "imagenet": 1000,
+}
+"""Classes of the data sets that have a fixed number of them."""
+
+_KEY = ["model", "seed", "layer_index", "layer"]
+_ROWS = ["model", "seed", "epoch", "final", "layer_index", "layer", "kind", "role"]
+_FITS = ["status", "reason", "alpha", "gamma", "s", "participation_ratio", "rank_model"]
+_SLOPES = ["phi_a", "phi_delta"]
+_COLUMNS = ["experiment", "over", "variant", "value", *_ROWS, *_FITS, *_SLOPES]
+
+NULLABLE_EXPERIMENTS = (
+    *("value", "alpha", "gamma", "s", "participation_ratio", "rank_model"),
+    *_SLOPES,
+)
+"""``value`` is missing where the attribute is no number, exponents where there is no fit, slopes of
+alignments also before the last epoch and where the layer has no Kronecker factors."""
+
+
+class Comparison(Settings):
+    """The part of the configuration that says which networks are compared, and how they differ.
+
+    Attributes:
+        experiments: by name, as ``curvature.experiments``.
+        models: by name, as ``curvature.models``.
+        data: by name, as ``curvature.data``.
+    """
+
+    experiments: dict[Name, Experiment]
+    models: dict[Name, Model]
+    data: dict[Name, Data]
+
+    def n_classes(self) -> dict[str, int]:
+        """Classes of each data set whose settings tell their number; a text's do not."""
+        return {name: count for name, data in self.data.items() if (count := _classes(data))}
+
+    def tasks(self) -> dict[str, str]:
+        """Task of each data set: classification or language_modelling."""
+        return {name: _task(data) for name, data in self.data.items()}
+
+
+def tabulate_experiments(
+    experiments: Mapping[str, Experiment],
+    models: Mapping[str, Model],
+    *,
+    n_classes: Mapping[str, int],
+    tasks: Mapping[str, str],
+    exponents: pd.DataFrame,
+    decomposition: pd.DataFrame,
+) -> pd.DataFrame:
+    """Exponents and alignment slopes of every experiment's networks, beside what they differ in.
+
+    Args:
+        experiments: by name.
+        models: settings of every model, by name.
+        n_classes: classes by name of data set (``curvature.data``).
+        tasks: task by name of data set.
+        exponents: table of ``fit_exponents``.
+        decomposition: table of ``fit_decomposition``, of final networks.
+
+    Returns:
+        Per experiment, model and row of ``exponents``: ``over``, the attribute that is compared,
+        ``variant``, its value as text, ``value``, the same as a number where it is one, then the
+        columns of the fits. Models stand in the experiment's order. :data:`NULLABLE_EXPERIMENTS`
+        may be missing.
+
+    Raises:
+        ConfigError: if the models of an experiment all have the same value of its attribute, or do
+            not have that attribute.
+        DataError: if a column is missing, or a model of an experiment has no row.
+
+    Source: curvature paper, section 6 and experiments 2, 3 and 8.
+    """
+    require_columns(exponents, [*_ROWS, *_FITS], name="exponents")
+    require_columns(decomposition, [*_KEY, *_SLOPES], name="decomposition")
+    slopes = decomposition[[*_KEY, *_SLOPES]].assign(final=True)
+    rows = exponents[[*_ROWS, *_FITS]].assign(final=exponents["final"].astype(bool))
+    rows = rows.merge(slopes, on=[*_KEY, "final"], how="left", validate="many_to_one")
+    parts = [pd.DataFrame(columns=_COLUMNS)]
+    for name, experiment in experiments.items():
+        values = {
+            model: _attribute(experiment.over, models[model], f"{name} ({model})", n_classes, tasks)
+            for model in experiment.models
+        }
+        if len(set(values.values())) < 2:
+            raise ConfigError(
+                f"experiments.{name}: {experiment.over} of {', '.join(values)} is "
+                f"{next(iter(values.values()))} throughout; there is nothing to compare"
+            )
+        for model, value in values.items():
+            own = rows[rows["model"] == model]
+            if own.empty:
+                raise DataError(f"exponents table: no row of {model} (experiments.{name})")
+            parts.append(
+                own.assign(
+                    experiment=name,
+                    over=experiment.over,
+                    variant=_text(value),
+                    value=float("nan") if isinstance(value, str | bool) else float(value),
+                )[_COLUMNS]
+            )
+    filled = [part for part in parts if len(part)] or parts
+    numbers = [name for name in NULLABLE_EXPERIMENTS if name != "rank_model"]
+    return pd.concat(filled, ignore_index=True).astype(dict.fromkeys(numbers, "float64"))
+
+
+def _attribute(
+    over: str, model: Model, where: str, n_classes: Mapping[str, int], tasks: Mapping[str, str]
+) -> Any:  # noqa: ANN401  (text, truth or number, as the attribute is)
+    """The value of the compared attribute."""
+    if over == "n_classes":
+        if model.data not in n_classes:
+            raise ConfigError(
+                f"experiments.{where}: the number of classes of data {model.data!r} is not known"
+            )
+        return n_classes[model.data]
+    if over == "task":
+        return tasks[model.data]
+    value = model.normaliser if over == "normalisation" else getattr(model, over)
+    if value is None:
+        raise ConfigError(f"experiments.{where}: {model.architecture} has no {over}")
+    return value
+
+
+def _text(value: object) -> str:
+    """The variant as it is written in the configuration."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _classes(data: Data) -> int | None:
+    if isinstance(data, ImageFiles):
+        return CLASSES[data.dataset]
+    if isinstance(data, SyntheticImages):
+        return data.n_classes
+    if isinstance(data, SyntheticLanguage):
+        modelling = data.task == "language_modelling"
+        return data.vocabulary if modelling else data.n_chains
+    return None
+
+
+def _task(data: Data) -> str:
+    if isinstance(data, ImageFiles | SyntheticImages):
+        return "classification"
+    return data.task if isinstance(data, SyntheticLanguage) else "language_modelling"

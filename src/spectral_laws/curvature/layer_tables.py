@@ -1,0 +1,149 @@
+"""What the fits of measured spectra share: whose rows are fitted, and slopes with intervals."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from spectral_laws.artifacts import check_finite
+from spectral_laws.errors import DataError
+from spectral_laws.fitting.bootstrap import Interval, bootstrap_slope_interval
+from spectral_laws.fitting.loglog import LogLogFit, fit_loglog
+from spectral_laws.rng import generator
+
+Vector = NDArray[np.float64]
+
+LAYER = ("model", "seed", "layer_index", "layer", "kind", "role")
+"""Columns that say which layer of which network a row is about."""
+
+SIGMA, EXACT = "singular_value", "directional_curvature"
+"""Columns of sigma_k and h_k."""
+
+
+@dataclass(frozen=True)
+class MeasuredLayer:
+    """The rows of one layer, in order of the index k.
+
+    Attributes:
+        record: the columns that are the same in all of its rows.
+        rows: the table's rows.
+    """
+
+    record: dict[str, object]
+    rows: pd.DataFrame
+
+    @property
+    def name(self) -> str:
+        """The layer in words."""
+        return layer_name(self.record)
+
+    @property
+    def path(self) -> tuple[str | int, ...]:
+        """Name of the layer's random streams."""
+        seed, index = str(self.record["seed"]), str(self.record["layer_index"])
+        return (str(self.record["model"]), int(seed), int(index))
+
+    def n_usable(self, top_k: int) -> int:
+        """How many of the leading directions have sigma > 0 and h > 0."""
+        sigma, h = (self.values(name)[:top_k] for name in (SIGMA, EXACT))
+        return int(np.count_nonzero((sigma > 0) & (h > 0)))
+
+    def values(self, column: str) -> Vector:
+        """A column as numbers, missing ones NaN."""
+        return self.rows[column].to_numpy(np.float64)
+
+
+@dataclass(frozen=True)
+class SlopeBootstrap:
+    """How intervals of slopes are made.
+
+    Attributes:
+        confidence: e.g. 0.95.
+        resamples: of the pairs.
+        seed: root seed of the resampling.
+    """
+
+    confidence: float
+    resamples: int
+    seed: int
+
+    def fit(self, x: Vector, y: Vector, *stream: str | int) -> tuple[LogLogFit, Interval]:
+        """The slope of log y on log x, and its interval.
+
+        Raises:
+            NumericalError: if an entry is NaN or infinite.
+            NoFitError: if fewer than 5 entries are positive in both.
+        """
+        fit = fit_loglog(x, y)
+        interval = bootstrap_slope_interval(
+            x,
+            y,
+            confidence=self.confidence,
+            resamples=self.resamples,
+            generator=generator(self.seed, *stream),
+        )
+        return fit, interval
+
+
+def require_columns(table: pd.DataFrame, columns: Sequence[str], *, name: str) -> None:
+    """Raise DataError if ``table``, called ``name``, lacks a column."""
+    missing = [column for column in dict.fromkeys(columns) if column not in table.columns]
+    if missing:
+        raise DataError(f"{name} table: no column {', '.join(missing)}")
+
+
+def final_networks(spectra: pd.DataFrame, *, part: str = "whole") -> pd.DataFrame:
+    """Rows of networks at the end of their training, measured on one part of the batch.
+
+    Raises:
+        DataError: if a column is missing.
+    """
+    require_columns(spectra, ("final", "part"), name="spectra")
+    return spectra[spectra["final"].astype(bool) & (spectra["part"] == part)]
+
+
+def count_layers(table: pd.DataFrame, *, by: Sequence[str] = LAYER) -> int:
+    """Number of layers of all networks in the table."""
+    return int(table.groupby(list(by), sort=False, dropna=False).ngroups)
+
+
+def measured_layers(
+    spectra: pd.DataFrame, *, by: Sequence[str] = LAYER, also: Sequence[str] = ()
+) -> Iterator[MeasuredLayer]:
+    """The layers of a spectra table, ordered by ``by`` (model, seed, depth, ...).
+
+    Args:
+        spectra: one row per layer and direction.
+        by: columns that tell layers apart.
+        also: further columns that are the same in all rows of a layer.
+
+    Raises:
+        DataError: if a column is missing, or a layer's index is not 1, 2, ..., K.
+        NumericalError: if a singular value or curvature is NaN or infinite.
+    """
+    require_columns(spectra, (*by, *also, "index", SIGMA, EXACT), name="spectra")
+    for _, group in spectra.groupby(list(by), sort=True, dropna=False):
+        rows = group.sort_values("index")
+        layer = MeasuredLayer({column: rows[column].iloc[0] for column in (*by, *also)}, rows)
+        if not np.array_equal(layer.values("index"), np.arange(1, len(rows) + 1)):
+            raise DataError(
+                f"spectra table: the index of {layer.name} is not 1, 2, ..., {len(rows)}"
+            )
+        check_finite(f"singular values of {layer.name}", layer.values(SIGMA))
+        check_finite(f"directional curvatures of {layer.name}", layer.values(EXACT))
+        yield layer
+
+
+def layer_name(record: dict[str, object]) -> str:
+    """A layer in words, from the columns of its row."""
+    return f"{record['model']}, seed {record['seed']}, layer {record['layer']}"
+
+
+def layer_table(
+    records: Sequence[dict[str, object]], columns: Sequence[str], numbers: Sequence[str]
+) -> pd.DataFrame:
+    """A table with these columns, ``numbers`` as float64 also where all are missing."""
+    table = pd.DataFrame(records, columns=list(columns))
+    return table.astype(dict.fromkeys(numbers, "float64"))

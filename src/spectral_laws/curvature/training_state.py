@@ -1,0 +1,174 @@
+"""Resumable state of a training: what it has reached after an epoch, on disk and back."""
+
+import hashlib
+import json
+import logging
+import sys
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor, nn
+
+from spectral_laws.artifacts import Provenance, read_arrays, write_arrays
+from spectral_laws.config import Training
+from spectral_laws.curvature.checkpoints import (
+    Arrays,
+    check_model_arrays,
+    load_model_arrays,
+    model_arrays,
+)
+from spectral_laws.curvature.datasets.samples import Samples
+from spectral_laws.errors import DataError
+
+_CODE = (Path(__file__), Path(__file__).with_name("training.py"))
+logger = logging.getLogger(__name__)
+
+_FORMAT = 2  # of the scratch file; raise it when its meaning changes
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """One row of the training history.
+
+    ``learning_rate`` is that of the epoch's last step; ``train_*`` are means over the epoch's
+    steps, in train mode, label smoothing included; ``test_*`` are measured after it, in eval mode.
+    """
+
+    epoch: int
+    learning_rate: float
+    train_loss: float
+    train_accuracy: float
+    test_loss: float
+    test_accuracy: float
+
+
+@dataclass
+class TrainingState:
+    """What a training has reached."""
+
+    history: list[Epoch] = field(default_factory=list)
+    snapshots: dict[int, Arrays] = field(default_factory=dict)
+
+
+def state_key(
+    model: nn.Module,
+    samples: Samples,
+    settings: Training,
+    snapshots: set[int],
+    *,
+    seed: int,
+    device: str,
+) -> str:
+    """Hash of everything that the result of a training depends on."""
+    digest = hashlib.sha256()
+    facts = [_FORMAT, torch.__version__, device, seed, sorted(snapshots)]
+    facts.append(settings.model_dump(mode="json"))
+    digest.update(json.dumps(facts, sort_keys=True).encode())
+    # A state made by other code is not this training's.
+    sources = [sys.modules[type(module).__module__] for module in model.modules()]
+    files = {Path(getattr(source, "__file__", None) or __file__) for source in sources}
+    for file in sorted(files | set(_CODE)):
+        digest.update(file.read_bytes())
+    for arrays in (model_arrays(model), samples.as_arrays()):
+        for name, array in arrays.items():
+            digest.update(f"{name} {array.dtype} {array.shape}".encode())
+            digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()[:20]
+
+
+def save_state(
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    state: TrainingState,
+    path: Path,
+    *,
+    seed: int,
+    device: str,
+) -> None:
+    """Write weights, buffers, the optimizer's averages, history and snapshots."""
+    arrays = {f"model/{name}": array for name, array in model_arrays(model).items()}
+    for name, parameter in model.named_parameters():
+        for key, value in optimizer.state[parameter].items():
+            if value is not None:
+                arrays[f"optimizer/{key}/{name}"] = value.cpu().numpy()
+    for epoch, snapshot in state.snapshots.items():
+        arrays |= {f"snapshot/{epoch}/{name}": array for name, array in snapshot.items()}
+    table = pd.DataFrame([asdict(row) for row in state.history])
+    arrays |= {f"history/{name}": table[name].to_numpy() for name in table}
+    write_arrays(arrays, path, Provenance(parameters={}, seed=seed, device=device))
+
+
+def resume(model: nn.Module, optimizer: torch.optim.Optimizer, path: Path) -> TrainingState:
+    """Load the state at ``path`` if there is a sound one; return what it had reached."""
+    if not path.exists():
+        return TrainingState()
+    try:
+        parts: dict[str, Arrays] = {"model": {}, "optimizer": {}, "history": {}, "snapshot": {}}
+        for name, array in read_arrays(path).items():
+            kind, _, rest = name.partition("/")
+            parts.setdefault(kind, {})[rest] = array
+        state = TrainingState(
+            _history(parts["history"], path), _snapshots(parts["snapshot"], model, path)
+        )
+        averages = _averages(model, optimizer, parts["optimizer"], path)
+        load_model_arrays(model, parts["model"], source=str(path))
+    except DataError as error:
+        logger.warning("saved training state not used, training starts again: %s", error)
+        return TrainingState()
+    for parameter, values in averages:
+        optimizer.state[parameter] |= values
+    logger.info("training goes on after epoch %d from %s", len(state.history), path)
+    return state
+
+
+def _history(columns: Arrays, path: Path) -> list[Epoch]:
+    names = list(Epoch.__dataclass_fields__)
+    if sorted(columns) != sorted(names) or len({column.shape for column in columns.values()}) != 1:
+        raise DataError(f"{path}: its history is incomplete")
+    rows = zip(*(columns[name].tolist() for name in names), strict=True)
+    history = [Epoch(*row) for row in rows]
+    if [row.epoch for row in history] != list(range(1, len(history) + 1)):
+        raise DataError(f"{path}: its history has wrong epochs")
+    return history
+
+
+def _snapshots(arrays: Arrays, model: nn.Module, path: Path) -> dict[int, Arrays]:
+    found: dict[int, Arrays] = {}
+    for key, array in arrays.items():
+        number, _, name = key.partition("/")
+        found.setdefault(int(number), {})[name] = array
+    for epoch, snapshot in found.items():
+        check_model_arrays(model, snapshot, source=f"{path}: snapshot {epoch}")
+    return found
+
+
+def _averages(
+    model: nn.Module, optimizer: torch.optim.Optimizer, arrays: Arrays, path: Path
+) -> list[tuple[nn.Parameter, dict[str, Tensor]]]:
+    """The optimizer's running averages per parameter."""
+    keys = ["step", "exp_avg", "exp_avg_sq"]
+    if isinstance(optimizer, torch.optim.SGD):
+        keys = ["momentum_buffer"] if optimizer.defaults["momentum"] > 0 else []
+    expected = {
+        f"{key}/{name}": () if key == "step" else tuple(parameter.shape)
+        for name, parameter in model.named_parameters()
+        for key in keys
+    }
+    if {name: array.shape for name, array in arrays.items()} != expected:
+        raise DataError(f"{path}: the state of its optimizer does not fit the model")
+    return [
+        (
+            parameter,
+            {
+                # AdamW counts its steps on the CPU.
+                key: torch.from_numpy(arrays[f"{key}/{name}"]).to(
+                    "cpu" if key == "step" else parameter.device
+                )
+                for key in keys
+            },
+        )
+        for name, parameter in model.named_parameters()
+    ]

@@ -1,0 +1,352 @@
+"""What the curvature figures share: which rows, roles and their colours, strips, layer panels."""
+
+import math
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
+from numpy.typing import ArrayLike
+
+from spectral_laws.errors import DataError
+from spectral_laws.plotting.style import COLUMN_WIDTH, FAINT, SMALL, TEXT_WIDTH, label_decades
+from spectral_laws.plotting.tables import plural, require, shorten, summarise_seeds
+
+LAYER = ("model", "seed", "layer_index", "layer", "kind", "role")
+"""Columns that name a layer of one training."""
+MAIN = "architectures"
+"""Experiment whose models the figures of all layers are drawn from."""
+_NARROW = 0.75  # decades below which powers of ten leave an axis without labels
+DASHED = (0, (4, 2))
+"""Dash of reference levels."""
+
+_GROUPS = {
+    "convolution": ("conv", "pointwise_conv", "depthwise_conv"),
+    "attention": ("attention_qkv", "attention_output"),
+    "MLP block": ("mlp_up", "mlp_down"),
+    "linear": ("linear", "patch_embedding"),
+    "head": ("head",),
+}
+GROUP_COLORS = {
+    "convolution": "#0173b2",
+    "attention": "#029e73",
+    "MLP block": "#d55e00",
+    "linear": "#de8f05",
+    "head": "#cc78bc",
+}
+"""Seaborn's colour-blind safe palette; the same as the kinds', with transformers' apart."""
+ROLE_NAMES = {
+    "conv": "conv",
+    "pointwise_conv": "1-by-1\nconv",
+    "depthwise_conv": "depth-\nwise",
+    "attention_qkv": "Q, K, V",
+    "attention_output": "attn.\noutput",
+    "mlp_up": "MLP\nup",
+    "mlp_down": "MLP\ndown",
+    "linear": "linear",
+    "patch_embedding": "patches",
+    "head": "head",
+}
+"""Roles in the order they are drawn, with short names."""
+LAWS = {
+    "lognormal": ("log-normal", "#56b4e9", "o"),
+    "power_law": ("power law", "#ca9161", "s"),
+    "exponential": ("exponential", "0.25", "^"),
+}
+"""Laws in rank of singular values: name, colour, marker; the colours are no family's."""
+ROLE_GROUPS = {role: group for group, roles in _GROUPS.items() for role in roles}
+
+
+def check_roles(table: pd.DataFrame, columns: Sequence[str], *, name: str) -> pd.DataFrame:
+    """The table with a column ``group`` (family of roles), once its columns and roles are known.
+
+    Raises:
+        DataError: if there is no row, a column is missing, or a role is unknown.
+    """
+    require(table, columns, name=name)
+    unknown = sorted(set(table["role"].astype(str)) - set(ROLE_GROUPS))
+    if unknown:
+        raise DataError(f"{name} table: unknown role {', '.join(unknown)}")
+    return table.assign(group=table["role"].map(ROLE_GROUPS))
+
+
+def main_models(experiments: pd.DataFrame) -> list[str]:
+    """Names of the models of the experiment ``architectures``, in the table's order.
+
+    Raises:
+        DataError: if a column is missing or the experiment is not in the table.
+    """
+    require(experiments, ("experiment", "model"), name="experiments")
+    names = experiments.loc[experiments["experiment"] == MAIN, "model"]
+    if names.empty:
+        raise DataError(f"experiments table: no rows of the experiment {MAIN!r}")
+    return [str(name) for name in dict.fromkeys(names)]
+
+
+def main_rows(table: pd.DataFrame, experiments: pd.DataFrame, *, name: str) -> pd.DataFrame:
+    """Rows of the models of the experiment ``architectures``; final ones where epochs are told.
+
+    Rows keep the table's order within a model; models stand in the experiment's order.
+
+    Raises:
+        DataError: if there are none.
+    """
+    models = main_models(experiments)
+    rows = table[table["model"].isin(models)]
+    if "final" in rows:
+        rows = rows[rows["final"].astype(bool)]
+    if rows.empty:
+        raise DataError(
+            f"{name} table: no rows of a final network of the experiment {MAIN!r} "
+            f"({', '.join(models)})"
+        )
+    order = rows["model"].map({model: i for i, model in enumerate(models)})
+    ordered: pd.DataFrame = rows.loc[order.sort_values(kind="stable").index]
+    return ordered
+
+
+def fitted(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows with a fit."""
+    kept: pd.DataFrame = rows[rows["status"] == "fit"]
+    return kept
+
+
+def layer_count(rows: pd.DataFrame) -> int:
+    """Number of different layers, whatever the seed."""
+    return len(rows[["model", "layer_index"]].drop_duplicates())
+
+
+def describe_layers(rows: pd.DataFrame) -> str:
+    """'86 layers of 5 networks, 5 seeds'; seeds as a range where networks differ."""
+    counts = sorted(rows.groupby("model")["seed"].nunique())
+    seeds = (
+        plural(counts[0], "seed") if len(set(counts)) == 1 else f"{counts[0]}-{counts[-1]} seeds"
+    )
+    networks = plural(len(counts), "network")
+    return f"{plural(layer_count(rows), 'layer')} of {networks}, {seeds}"
+
+
+def seed_medians(
+    rows: pd.DataFrame,
+    by: Sequence[str],
+    value: str,
+    *,
+    confidence: float,
+    logarithmic: bool = False,
+) -> pd.DataFrame:
+    """Median over layers of each seed, then mean and Student's interval over seeds.
+
+    Args:
+        rows: one row per layer and seed, without missing values.
+        by: columns that name a group.
+        value: column to summarise.
+        confidence: level of the interval; with one seed low = high = centre.
+        logarithmic: take the mean of logarithms.
+
+    Returns:
+        Columns ``by``, centre, low, high and seeds.
+    """
+    keys = [*by, "seed"]
+    medians = rows.groupby(keys, sort=True)[value].median().reset_index()
+    return summarise_seeds(medians, by, value, confidence=confidence, logarithmic=logarithmic)
+
+
+def draw_strip(
+    axis: Axes,
+    place: float,
+    rows: pd.DataFrame,
+    value: str,
+    *,
+    color: str,
+    confidence: float,
+    width: float = 0.5,
+    logarithmic: bool = False,
+) -> tuple[float, float, float] | None:
+    """Layers as faint points around ``place``; their median with its interval over seeds.
+
+    Points are set beside each other in the order of their values, so that the same table gives
+    the same picture.
+
+    Args:
+        axis: where.
+        place: abscissa.
+        rows: one row per layer and seed.
+        value: column to draw; rows where it is missing are left out.
+        color: of the points.
+        confidence: level of the interval of the median.
+        width: of the strip.
+        logarithmic: the value is on a logarithmic axis; rows that are not positive are left out.
+
+    Returns:
+        Median and its interval (:func:`seed_medians`); None where no row has a value.
+    """
+    kept = rows[rows[value].notna()]
+    if logarithmic:
+        kept = kept[kept[value] > 0]
+    if kept.empty:
+        return None
+    y = np.sort(kept[value].to_numpy(dtype=np.float64))
+    golden = (np.arange(y.size) * 0.6180339887498949 + 0.5) % 1.0
+    axis.plot(
+        place + width * (golden - 0.5), y, "o", color=color, markersize=1.8, alpha=0.6,
+        markeredgewidth=0, zorder=2,
+    )  # fmt: skip
+    one = seed_medians(
+        kept.assign(_all=0), ["_all"], value, confidence=confidence, logarithmic=logarithmic
+    )
+    draw_medians(axis, place, one, color=color)
+    centre, low, high = (float(one[name].iloc[0]) for name in ("centre", "low", "high"))
+    return centre, low, high
+
+
+def draw_medians(
+    axis: Axes,
+    x: ArrayLike,
+    summary: pd.DataFrame,
+    *,
+    color: str,
+    **line: Any,  # noqa: ANN401
+) -> None:
+    """Columns centre, low and high of ``summary`` with their intervals, in front of everything."""
+    centre, low, high = (summary[name].to_numpy(np.float64) for name in ("centre", "low", "high"))
+    style: dict[str, Any] = {
+        "marker": "o", "markersize": 3.8, "markeredgecolor": "black", "ecolor": "black",
+        "elinewidth": 0.8, "capsize": 1.6, "zorder": 4, "linestyle": "none",
+    }  # fmt: skip
+    ends = np.maximum(np.stack([centre - low, high - centre]), 0.0)
+    axis.errorbar(np.atleast_1d(x), centre, yerr=ends, color=color, **(style | line))
+
+
+def empty_panel(axis: Axes, text: str) -> None:
+    """A panel that says why there is nothing in it."""
+    axis.set(xscale="linear", yscale="linear")
+    axis.set(xticks=[], yticks=[], xlabel="", ylabel="")
+    for spine in axis.spines.values():
+        spine.set_visible(False)
+    axis.text(
+        0.5, 0.5, textwrap.fill(text, 36), transform=axis.transAxes, ha="center", va="center",
+        color="0.35", fontsize=7,
+    )  # fmt: skip
+
+
+def label_roles(axis: Axes, roles: Sequence[str]) -> None:
+    """Name the roles below a panel whose strips stand at 0, 1, ..."""
+    axis.set_xticks(range(len(roles)), [ROLE_NAMES[role] for role in roles], fontsize=SMALL)
+    axis.tick_params(axis="x", length=0)
+    axis.set_xlim(-0.6, len(roles) - 0.4)
+
+
+def roles_of(rows: pd.DataFrame) -> list[str]:
+    """Roles that occur, in the order they are drawn."""
+    return [role for role in ROLE_NAMES if (rows["role"] == role).any()]
+
+
+def groups_of(rows: pd.DataFrame) -> list[str]:
+    """Families of roles that occur, in the order they are drawn."""
+    return [group for group in GROUP_COLORS if (rows["group"] == group).any()]
+
+
+def group_handles(rows: pd.DataFrame) -> list[Line2D]:
+    """Legend entries of the families of roles that occur."""
+    return [
+        Line2D([], [], color=GROUP_COLORS[group], marker="o", linestyle="none", label=group)
+        for group in groups_of(rows)
+    ]
+
+
+def median_handle(label: str = "median over layers, interval over seeds") -> Line2D:
+    """Legend entry of :func:`draw_median`."""
+    return Line2D([], [], color="white", marker="o", markeredgecolor="black", markersize=3.8,
+                  linestyle="none", label=label)  # fmt: skip
+
+
+def reference(axis: Axes, *levels: float, horizontal: bool = True) -> None:
+    """Dashed reference levels behind everything."""
+    for level in levels:
+        draw = axis.axhline if horizontal else axis.axvline
+        draw(level, color=FAINT, linestyle=DASHED, linewidth=0.7, zorder=0)
+
+
+def write_corner(axis: Axes, text: str, *, right: bool = False, bottom: bool = False) -> None:
+    """Small text in a corner of a panel, on white."""
+    axis.text(
+        0.97 if right else 0.03, 0.04 if bottom else 0.97, text, transform=axis.transAxes,
+        ha="right" if right else "left", va="bottom" if bottom else "top", fontsize=SMALL,
+        bbox={"facecolor": "white", "alpha": 0.75, "linewidth": 0, "pad": 1.0}, zorder=6,
+    )  # fmt: skip
+
+
+def label_logarithmic(axis: Axes) -> None:
+    """Label logarithmic axes at decades, or by three numbers where they span less than one."""
+    label_decades(axis)
+    for one, limits in ((axis.xaxis, axis.get_xlim()), (axis.yaxis, axis.get_ylim())):
+        if one.get_scale() == "log" and math.log10(max(limits) / min(limits)) < _NARROW:
+            one.set_major_locator(MaxNLocator(3))
+            one.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.2g}"))
+            one.set_minor_locator(NullLocator())
+
+
+def layer_panels(
+    layers: Mapping[str, Sequence[str]], *, row: float, header: float
+) -> tuple[Figure, dict[str, Axes]]:
+    """One panel per model with a line per layer: in one column, or in two of equal length.
+
+    Args:
+        layers: names of the layers of each model, from input to output.
+        row: height of a layer, inches.
+        header: height for legend and labels, inches.
+
+    Returns:
+        The figure; axes by model, with layers named on the left, the first on top.
+    """
+    extra = 2.6  # rows that a panel's title and axis take
+    sizes = {model: len(names) + extra for model, names in layers.items()}
+    columns = [list(sizes)]
+    if sum(sizes.values()) > 34 and len(sizes) > 1:
+        columns = [[], []]
+        for model in sorted(sizes, key=lambda name: -sizes[name]):
+            shortest = min(columns, key=lambda column: sum(sizes[name] for name in column))
+            shortest.append(model)
+        columns = [[name for name in sizes if name in column] for column in columns]
+        columns.sort(key=lambda column: list(sizes).index(column[0]))
+    longest = max(sum(sizes[name] for name in column) for column in columns)
+    width = COLUMN_WIDTH if len(columns) == 1 else TEXT_WIDTH
+    figure = Figure(figsize=(width, row * longest + header), layout="constrained")
+    grid = figure.add_gridspec(1, len(columns))
+    axes: dict[str, Axes] = {}
+    for place, column in enumerate(columns):
+        # A spare row makes both columns equally long, so that a layer is as high in each.
+        spare = longest - sum(sizes[name] for name in column)
+        ratios = [len(layers[name]) + 1.0 for name in column] + ([spare] if spare else [])
+        parts = grid[place].subgridspec(len(ratios), 1, height_ratios=ratios)
+        for i, model in enumerate(column):
+            axes[model] = figure.add_subplot(parts[i])
+            _name_layers(axes[model], layers[model])
+    return figure, {model: axes[model] for model in layers}
+
+
+def layers_by_model(rows: pd.DataFrame) -> dict[str, list[str]]:
+    """Names of the layers of each model, from input to output."""
+    return {
+        str(model): part.drop_duplicates("layer").sort_values("layer_index")["layer"].tolist()
+        for model, part in rows.groupby("model", sort=False)
+    }
+
+
+def _name_layers(axis: Axes, layers: Sequence[str]) -> None:
+    for i in range(0, len(layers), 2):
+        axis.axhspan(i - 0.5, i + 0.5, color="0.955", linewidth=0, zorder=-1)
+    names = [shorten(str(layer), limit=22) for layer in layers]
+    axis.set_yticks(range(len(layers)), names, fontsize=SMALL)
+    axis.set_ylim(len(layers) - 0.5, -0.5)
+    axis.tick_params(axis="y", length=0)
+
+
+def minus(text: str) -> str:
+    """Numbers with a real minus sign."""
+    return text.replace("-", "\N{MINUS SIGN}")

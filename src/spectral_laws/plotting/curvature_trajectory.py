@@ -1,0 +1,118 @@
+"""Curvature during training: alpha by kind of layer, and the law of the singular values."""
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from spectral_laws.plotting.curvature_panels import (
+    LAWS,
+    LAYER,
+    check_roles,
+    empty_panel,
+    fitted,
+    layer_count,
+    reference,
+    seed_medians,
+)
+from spectral_laws.plotting.style import COLUMN_WIDTH, KIND_COLORS, TEXT_WIDTH, styled
+from spectral_laws.plotting.tables import groups, plural, seed_count, shorten, summarise_seeds
+
+_COLUMNS = (*LAYER, "epoch", "status", "alpha", "rank_model")
+_NAMES = {"conv": "convolutions", "linear": "other layers", "head": "head"}
+_LONG = 30  # epochs from which the axis is logarithmic beyond 1
+
+
+@styled
+def draw_curvature_trajectory(exponents: pd.DataFrame, *, confidence: float = 0.95) -> Figure:
+    """Exponents alpha by kind of layer and the shares of the rank models against the epoch.
+
+    One column per model that was measured at more than one epoch. Top: median over layers of
+    alpha, mean over seeds with Student's interval. Bottom: share of layers whose singular values
+    each rank model describes best by BIC, likewise.
+
+    Args:
+        exponents: table of ``fit_exponents``, all epochs.
+        confidence: level of the intervals.
+
+    Raises:
+        DataError: if a column is missing or there are no rows.
+    """
+    rows = check_roles(exponents, _COLUMNS, name="exponents")
+    epochs = rows.groupby("model", sort=False)["epoch"].nunique()
+    models = [str(model) for model in epochs.index[epochs > 1]]
+    if not models:
+        figure = Figure(figsize=(COLUMN_WIDTH, 1.6), layout="constrained")
+        empty_panel(
+            figure.subplots(),
+            "No network of this preset was measured at more than one epoch "
+            "(checkpoints under curvature.models).",
+        )
+        return figure
+    width = COLUMN_WIDTH if len(models) == 1 else TEXT_WIDTH
+    figure = Figure(figsize=(width, 3.9), layout="constrained")
+    axes = figure.subplots(2, len(models), squeeze=False, sharex="col", sharey="row")
+    for i, model in enumerate(models):
+        mine = rows[rows["model"] == model]
+        _draw_alpha(axes[0, i], mine, confidence)
+        _draw_winners(axes[1, i], mine, confidence)
+        axes[1, i].set_xlabel("epoch (0: initial network)")
+        if mine["epoch"].max() > _LONG:
+            axes[1, i].set_xscale("symlog", linthresh=1)
+    axes[0, 0].set_ylabel(r"$\alpha$, median over layers")
+    axes[1, 0].set_ylabel("share of layers, by BIC")
+    figure.legend(handles=_handles(rows[rows["model"].isin(models)]), loc="outside upper center",
+                  ncols=3)  # fmt: skip
+    return figure
+
+
+def _draw_alpha(axis: Axes, rows: pd.DataFrame, confidence: float) -> None:
+    reference(axis, 1, 2)
+    fits = fitted(rows)
+    if not fits.empty:
+        summary = seed_medians(fits, ["kind", "epoch"], "alpha", confidence=confidence)
+        for (kind,), part in groups(summary, "kind"):
+            _draw_line(axis, part, color=KIND_COLORS[kind], marker="o")
+    title = f"{shorten(str(rows['model'].iloc[0]))}: {plural(layer_count(rows), 'layer')}"
+    missing = len(rows) - len(fits)
+    note = f"\nno fit: {missing} of {len(rows)}" if missing else ""
+    axis.set_title(f"{title}, {seed_count(rows)}{note}", loc="left")
+
+
+def _draw_winners(axis: Axes, rows: pd.DataFrame, confidence: float) -> None:
+    fits = fitted(rows)
+    for law, (_, color, marker) in LAWS.items():
+        if fits.empty:
+            continue
+        won = fits.assign(share=(fits["rank_model"] == law).astype(float))
+        shares = won.groupby(["epoch", "seed"])["share"].mean().reset_index()
+        summary = summarise_seeds(
+            shares, ["epoch"], "share", confidence=confidence, bounds=(0.0, 1.0)
+        )
+        _draw_line(axis, summary, color=color, marker=marker)
+    axis.set_ylim(-0.03, 1.03)
+
+
+def _draw_line(axis: Axes, summary: pd.DataFrame, *, color: str, marker: str) -> None:
+    below = (summary["centre"] - summary["low"]).clip(lower=0)
+    above = (summary["high"] - summary["centre"]).clip(lower=0)
+    axis.errorbar(
+        summary["epoch"], summary["centre"], yerr=[below, above], color=color, marker=marker,
+        linewidth=0.7, elinewidth=0.6, capsize=0,
+    )  # fmt: skip
+
+
+def _handles(rows: pd.DataFrame) -> list[Line2D]:
+    kinds = [kind for kind in KIND_COLORS if (rows["kind"] == kind).any()]
+    handles = [
+        Line2D([], [], color=KIND_COLORS[kind], marker="o", linewidth=0.7, label=_NAMES[kind])
+        for kind in kinds
+    ]
+    # Fill the first line of the legend, so that the rank models stand on the second.
+    handles += [Line2D([], [], linestyle="none", label=" ") for _ in range(3 - len(kinds))]
+    handles += [
+        Line2D([], [], color=color, marker=marker, linewidth=0.7, label=name)
+        for name, color, marker in LAWS.values()
+    ]
+    columns = [handles[i::3] for i in range(3)]  # legends are filled column by column
+    return [handle for column in columns for handle in column]

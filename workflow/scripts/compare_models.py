@@ -1,0 +1,38 @@
+"""Set the exponents of every experiment's networks side by side."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from spectral_laws.artifacts import Provenance, read_table, write_table
+from spectral_laws.cli import run, settings_option
+from spectral_laws.curvature.experiments import (
+    NULLABLE_EXPERIMENTS,
+    Comparison,
+    tabulate_experiments,
+)
+
+
+def main(
+    comparison: Annotated[Comparison, settings_option(Comparison)],
+    exponents: Annotated[Path, typer.Option(help="Table of fit_exponents.")],
+    decomposition: Annotated[Path, typer.Option(help="Decomposition table of fit_ladder.")],
+    output: Annotated[Path, typer.Option(help="Parquet table of experiments to write.")],
+) -> None:
+    """Tabulate every experiment: what its networks differ in, and their exponents."""
+    files = {"exponents": str(exponents), "decomposition": str(decomposition)}
+    provenance = Provenance(parameters=files | {"comparison": comparison.model_dump(mode="json")})
+    table = tabulate_experiments(
+        comparison.experiments,
+        comparison.models,
+        n_classes=comparison.n_classes(),
+        tasks=comparison.tasks(),
+        exponents=read_table(exponents),
+        decomposition=read_table(decomposition),
+    )
+    write_table(table, output, provenance, nullable=NULLABLE_EXPERIMENTS)
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,38 @@
+"""Fit the curvature ladder, the decomposition of alpha, and the factors' rank models."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from spectral_laws.artifacts import Provenance, read_table, write_table
+from spectral_laws.cli import run, settings_option
+from spectral_laws.config import Intervals
+from spectral_laws.curvature.decomposition_slopes import NULLABLE_DECOMPOSITION, fit_decomposition
+from spectral_laws.curvature.factor_models import NULLABLE_FACTOR_MODELS, compare_factor_models
+from spectral_laws.curvature.ladder_slopes import NULLABLE_LADDER, fit_ladder
+
+
+def main(
+    spectra: Annotated[Path, typer.Option(help="Parquet table of measured spectra.")],
+    factors: Annotated[Path, typer.Option(help="Parquet table of Kronecker factors.")],
+    top_k: Annotated[int, typer.Option(help="Leading directions that enter the fits.", min=1)],
+    intervals: Annotated[Intervals, settings_option(Intervals)],
+    seed: Annotated[int, typer.Option(help="Root seed of the bootstrap.", min=0)],
+    ladder: Annotated[Path, typer.Option(help="Table of ratios to write.")],
+    decomposition: Annotated[Path, typer.Option(help="Table of alpha's parts to write.")],
+    factor_models: Annotated[Path, typer.Option(help="Table of rank models to write.")],
+) -> None:
+    """Fit ratios of curvatures, parts of alpha and rank models of factors, layer by layer."""
+    parameters = {"spectra": str(spectra), "top_k": top_k, "intervals": intervals.model_dump()}
+    provenance = Provenance(parameters=parameters | {"factors": str(factors)}, seed=seed)
+    table, options = read_table(spectra), intervals.model_dump() | {"top_k": top_k, "seed": seed}
+    write_table(fit_ladder(table, **options), ladder, provenance, nullable=NULLABLE_LADDER)
+    parts = fit_decomposition(table, **options)
+    write_table(parts, decomposition, provenance, nullable=NULLABLE_DECOMPOSITION)
+    models = compare_factor_models(read_table(factors), table, top_k=top_k)
+    write_table(models, factor_models, provenance, nullable=NULLABLE_FACTOR_MODELS)
+
+
+if __name__ == "__main__":
+    run(main)

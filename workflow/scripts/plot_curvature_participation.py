@@ -1,0 +1,31 @@
+"""Draw participation ratios."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from spectral_laws.artifacts import read_table
+from spectral_laws.cli import run
+from spectral_laws.plotting.curvature_participation import draw_curvature_participation
+from spectral_laws.plotting.style import save_figure
+
+
+def main(
+    exponents: Annotated[Path, typer.Option(help="Table of fit_exponents.")],
+    experiments: Annotated[Path, typer.Option(help="Table of compare_models.")],
+    pdf: Annotated[Path, typer.Option(help="Vector figure to write.")],
+    png: Annotated[Path, typer.Option(help="Bitmap figure to write, 300 dpi.")],
+    confidence: Annotated[
+        float, typer.Option(help="Level of the intervals over seeds.", min=0, max=1)
+    ] = 0.95,
+) -> None:
+    """Participation ratio against its bound and width, alpha against depth."""
+    figure = draw_curvature_participation(
+        read_table(exponents), read_table(experiments), confidence=confidence
+    )
+    save_figure(figure, pdf, png)
+
+
+if __name__ == "__main__":
+    run(main)
