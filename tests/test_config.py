@@ -6,16 +6,11 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spectral_laws.config import (
-    Measurement,
-    SampleExponents,
-    load_config,
-    load_preset,
-    merge,
-    parse_config,
-    parse_settings,
-)
+from spectral_laws.config import load_config, load_preset, merge, parse_config
 from spectral_laws.errors import ConfigError
+from spectral_laws.settings.base import parse_settings
+from spectral_laws.settings.curvature import Measurement
+from spectral_laws.settings.recovery import SampleExponents
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +96,11 @@ def test_every_key_of_the_default_preset_has_a_comment(root):
         ("curvature.data.images.dataset", "minst", r"data\.images: .*'minst' found"),
         ("curvature.data.images.dataset", "text", r"data\.images\.context: missing"),
         ("curvature.data.classes_2.n_classes", 1, r"data\.classes_2\.n_classes: .*found 1"),
-        ("curvature.models.resnet18.data", "imagse", r"models\.resnet18\.data: 'imagse' is none of"),
+        (
+            "curvature.models.resnet18.data",
+            "imagse",
+            r"models\.resnet18\.data: 'imagse' is none of",
+        ),
         ("curvature.models.resnet18.training", "sdg", r"resnet18\.training: 'sdg' is none of"),
         ("curvature.models.resnet18.data", "text", r"resnet18 cannot read data 'text'"),
         ("curvature.models.gpt2.data", "images", r"gpt2 cannot read data 'images'"),

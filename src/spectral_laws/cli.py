@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 import typer
 from pydantic import BaseModel
 
-from spectral_laws.config import parse_settings
 from spectral_laws.errors import SpectralLawsError
+from spectral_laws.settings.base import parse_settings
 
 Settings = TypeVar("Settings", bound=BaseModel)
 

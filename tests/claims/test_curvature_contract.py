@@ -7,7 +7,6 @@ import pytest
 from spectral_laws.artifacts import Provenance, read_table, write_table
 from spectral_laws.claims.evaluation import evaluate_claims
 from spectral_laws.claims.tables import ClaimTables, read_claim_tables
-from spectral_laws.config import Experiment, Model
 from spectral_laws.curvature.decomposition_slopes import NULLABLE_DECOMPOSITION, fit_decomposition
 from spectral_laws.curvature.experiments import NULLABLE_EXPERIMENTS, tabulate_experiments
 from spectral_laws.curvature.exponents import NULLABLE, fit_exponents
@@ -15,6 +14,7 @@ from spectral_laws.curvature.factor_models import NULLABLE_FACTOR_MODELS, compar
 from spectral_laws.curvature.independence import NULLABLE_INDEPENDENCE, fit_independence
 from spectral_laws.curvature.ladder_slopes import NULLABLE_LADDER, fit_ladder
 from spectral_laws.curvature.weight_tails import NULLABLE_WEIGHTS, fit_weight_tails
+from spectral_laws.settings.curvature import Experiment, Model
 
 TOP_K = 12
 FITS = {"top_k": TOP_K, "confidence": 0.95, "resamples": 20, "seed": 3}

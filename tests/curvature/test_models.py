@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.nn.functional import gelu
 
-from spectral_laws.config import Model
 from spectral_laws.curvature.datasets.samples import Samples
 from spectral_laws.curvature.models import (
     GPT2,
@@ -22,6 +21,7 @@ from spectral_laws.curvature.models import (
     layer_role,
 )
 from spectral_laws.curvature.models.blocks import branch_scale
+from spectral_laws.settings.curvature import Model
 
 CONTEXT, VOCABULARY, CLASSES = 6, 11, 4
 # Every architecture, small, and every option that changes its layers.

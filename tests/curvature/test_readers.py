@@ -16,7 +16,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from spectral_laws.config import ImageFiles
 from spectral_laws.curvature.datasets import places
 from spectral_laws.curvature.datasets.cifar import cifar_pools
 from spectral_laws.curvature.datasets.decode import decode_image
@@ -25,6 +24,7 @@ from spectral_laws.curvature.datasets.idx import read_idx
 from spectral_laws.curvature.datasets.images import load_image_files
 from spectral_laws.curvature.datasets.pools import EncodedPool
 from spectral_laws.errors import DataError
+from spectral_laws.settings.data import ImageFiles
 
 Result = TypeVar("Result")
 

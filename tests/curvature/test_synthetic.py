@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from spectral_laws.config import SyntheticImages, SyntheticLanguage
 from spectral_laws.curvature.datasets.language import RESTART, MarkovChains, generate_language
 from spectral_laws.curvature.datasets.synthetic_images import class_pattern, generate_images
+from spectral_laws.settings.data import SyntheticImages, SyntheticLanguage
 
 
 def images(**changes) -> SyntheticImages:

@@ -17,9 +17,10 @@ from spectral_laws.curvature.gradients import (
     summed_loss,
 )
 from spectral_laws.curvature.layers import find_layers
+from spectral_laws.curvature.linearisation import linearise
 from spectral_laws.curvature.models.resnet import ResNet18
 from spectral_laws.curvature.tangent import tangent_curvatures
-from spectral_laws.curvature.tape import linearise, record
+from spectral_laws.curvature.tape import record
 
 WIDTH = 4
 
@@ -52,15 +53,25 @@ class OwnBackward(torch.autograd.Function):
         return gradient * (1 + x.cos())
 
 
+class ChangedConstant(nn.Module):
+    """Overwrites a number between its uses."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        scale = x.new_full((), 2.0)
+        y = torch.tanh(x * scale.clone()) + scale
+        scale += 1
+        return y * scale
+
+
 class Counting(nn.Module):
-    """Counts its calls in a buffer, and is smooth."""
+    """Adds up its inputs in a buffer, and is smooth."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.register_buffer("seen", torch.zeros((), dtype=torch.float64))
+        self.register_buffer("total", torch.zeros((), dtype=torch.float64))
 
     def forward(self, x: Tensor) -> Tensor:
-        self.seen += x.detach().sum() * 0 + 1
+        self.total += x.detach().sum()
         return torch.tanh(x)
 
 
@@ -68,9 +79,9 @@ class Counting(nn.Module):
     ("between", "reason"),
     [
         (OwnBackward.apply, "differs from autograd's"),
-        (Counting(), "changes tensors in place"),
+        (ChangedConstant(), "changes a constant in place after its use"),
     ],
-    ids=["own backward", "buffer"],
+    ids=["own backward", "constant"],
 )
 def test_double_backpropagation_stands_in_with_a_warning(between, reason, caplog, naive_curvature):
     model = Net(between).double()
@@ -82,6 +93,25 @@ def test_double_backpropagation_stands_in_with_a_warning(between, reason, caplog
     np.testing.assert_allclose(
         first.directional_curvature, naive_curvature(model, x, y, first), rtol=1e-9, atol=1e-15
     )
+
+
+@pytest.mark.parametrize(
+    "between", [Counting(), lambda x: x.sin() * x.detach(), nn.RMSNorm(WIDTH)], ids=range(3)
+)
+def test_buffers_detached_values_and_inner_changes_in_place_are_taken_apart(
+    between, caplog, naive_curvature
+):
+    model = Net(between).double()
+    x, y = data()
+    for spectrum in measure_directional_curvature(model, x, y, method="exact"):
+        expected = np.array(naive_curvature(model, x, y, spectrum))
+        np.testing.assert_allclose(
+            spectrum.directional_curvature,
+            expected,
+            rtol=1e-9,
+            atol=1e-13 * np.abs(expected).max(),
+        )
+    assert not caplog.records
 
 
 @torch.library.custom_op("spectral_laws_tests::cube", mutates_args=())
@@ -225,9 +255,9 @@ def test_fewer_samples_at_a_time_where_tangents_are_large(monkeypatch):
     )
     plenty = tangent_curvatures(model, layers, directions, x, y, chunk_size=5)
     assert sizes == [1, 5, 3]
-    # Three directions, of 16 numbers in the weight as the largest tensor.
+    # Three directions of four numbers; the weight has 16, but none for each sample.
     sizes.clear()
-    monkeypatch.setattr(f"{module}._ELEMENTS", 2 * 3 * 16)
+    monkeypatch.setattr(f"{module}._ELEMENTS", 2 * 3 * WIDTH)
     scarce = tangent_curvatures(model, layers, directions, x, y, chunk_size=5)
     assert sizes == [1, 2, 2, 2, 2]
     for a, b in zip(plenty.exact, scarce.exact, strict=True):

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spectral_laws.config import Text
 from spectral_laws.curvature.datasets.text import (
     MIN_COUNT,
     UNKNOWN,
@@ -16,6 +15,7 @@ from spectral_laws.curvature.datasets.text import (
     load_text,
 )
 from spectral_laws.errors import DataError
+from spectral_laws.settings.data import Text
 
 
 def text(**changes) -> Text:

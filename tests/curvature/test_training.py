@@ -11,7 +11,6 @@ import pytest
 import torch
 
 from spectral_laws.artifacts import Provenance, read_arrays, write_arrays
-from spectral_laws.config import Model, Training
 from spectral_laws.curvature import training, training_state
 from spectral_laws.curvature.checkpoints import (
     last_epochs,
@@ -25,6 +24,7 @@ from spectral_laws.curvature.models.factory import build_model
 from spectral_laws.curvature.networks import train_networks
 from spectral_laws.curvature.training import evaluate, one_cycle, train_model
 from spectral_laws.errors import ConfigError, DataError, NumericalError
+from spectral_laws.settings.curvature import Model, Training
 
 PLACE = {"data": "toy", "training": "toy"}
 RESNET = Model(architecture="resnet18", width=2, **PLACE)

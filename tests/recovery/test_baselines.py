@@ -4,12 +4,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from spectral_laws.config import Baselines, Evaluation, NetworkBaseline, TeacherFamily
 from spectral_laws.errors import ConfigError
 from spectral_laws.recovery.baselines import METHODS, tabulate_baselines
 from spectral_laws.recovery.kernels import baseline_kernels, fit_kernel_ridge
 from spectral_laws.recovery.samples import Samples
 from spectral_laws.recovery.study import draw_teacher
+from spectral_laws.settings.recovery import Baselines, Evaluation, NetworkBaseline, TeacherFamily
 
 FAMILY = TeacherFamily.model_validate_json(
     '{"degree": 1, "width": 2, "gamma": 0.4, "sample_exponents":'

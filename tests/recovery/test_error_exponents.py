@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 
 from spectral_laws.artifacts import read_provenance, read_table
-from spectral_laws.config import ErrorExponents
 from spectral_laws.recovery.error_exponents import (
     asymptotic_exponent,
     error_exponents,
@@ -20,6 +19,7 @@ from spectral_laws.recovery.scaling_laws import asymptotic_mse
 from spectral_laws.recovery.teacher import draw_weights, power_law_weights
 from spectral_laws.recovery.theory import predict
 from spectral_laws.rng import generator
+from spectral_laws.settings.recovery import ErrorExponents
 
 ROOT = Path(__file__).resolve().parents[2]
 SETTINGS = ErrorExponents(gammas=(0.3, 1.0), widths=(16,), first=2, last_share=0.5, seeds=2)

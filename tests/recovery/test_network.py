@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from spectral_laws.config import NetworkBaseline
 from spectral_laws.errors import NumericalError
 from spectral_laws.recovery.network import fit_network
+from spectral_laws.settings.recovery import NetworkBaseline
 
 RANDOM = np.random.default_rng(11)
 X = RANDOM.standard_normal((400, 3))

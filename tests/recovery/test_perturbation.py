@@ -8,7 +8,6 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spectral_laws.config import RecoveryStudy, SampleExponents
 from spectral_laws.errors import ConfigError, NumericalError
 from spectral_laws.recovery.hermite import hermite_features
 from spectral_laws.recovery.perturbation import (
@@ -21,6 +20,7 @@ from spectral_laws.recovery.population import population_moment
 from spectral_laws.recovery.samples import Samples
 from spectral_laws.recovery.study import draw_teacher
 from spectral_laws.recovery.teacher import Teacher
+from spectral_laws.settings.recovery import RecoveryStudy, SampleExponents
 
 
 def symmetric(size, seed):

@@ -8,7 +8,6 @@ import pytest
 import torch
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from spectral_laws.config import Population, SampleExponents, TeacherFamily
 from spectral_laws.errors import ConfigError
 from spectral_laws.recovery.hermite import hermite_features
 from spectral_laws.recovery.moment import MomentMatrix
@@ -23,6 +22,7 @@ from spectral_laws.recovery.population import (
 from spectral_laws.recovery.samples import Samples
 from spectral_laws.recovery.study import draw_teacher
 from spectral_laws.recovery.teacher import Teacher
+from spectral_laws.settings.recovery import Population, SampleExponents, TeacherFamily
 
 
 def draw(dimension, degree=2, n_directions=3, rows="orthonormal", seed=3):

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from torch import float64
 
-from spectral_laws.config import SpectrumPoint, TeacherFamily
 from spectral_laws.errors import ConfigError
 from spectral_laws.recovery.label_law import LabelLaw
 from spectral_laws.recovery.moment import MomentMatrix
@@ -13,6 +12,7 @@ from spectral_laws.recovery.spectrum import lanczos_quadrature, moment_spectrum,
 from spectral_laws.recovery.study import STUDY_COLUMNS, draw_teacher
 from spectral_laws.recovery.teacher import Teacher
 from spectral_laws.recovery.theory import bulk_density, bulk_edges
+from spectral_laws.settings.recovery import SpectrumPoint, TeacherFamily
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 
 from spectral_laws.artifacts import read_provenance, read_table
-from spectral_laws.config import Estimator, Evaluation, SampleExponents, TeacherFamily
 from spectral_laws.errors import ConfigError
 from spectral_laws.recovery.recover import _DENSE_SHARE as DENSE_SHARE
 from spectral_laws.recovery.recover import _SMALL_SHARE as SMALL_SHARE
@@ -19,6 +18,7 @@ from spectral_laws.recovery.study import STUDY_COLUMNS, draw_teacher
 from spectral_laws.recovery.tables import NULLABLE_THRESHOLDS, tabulate_recovery
 from spectral_laws.recovery.teacher import Teacher
 from spectral_laws.rng import torch_seed
+from spectral_laws.settings.recovery import Estimator, Evaluation, SampleExponents, TeacherFamily
 
 ROOT = Path(__file__).resolve().parents[2]
 FAMILY = TeacherFamily.model_validate_json(

@@ -16,7 +16,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spectral_laws.config import ImageFiles, Text
 from spectral_laws.curvature.datasets import downloads as registry
 from spectral_laws.curvature.datasets import places
 from spectral_laws.curvature.datasets.downloads import (
@@ -28,6 +27,7 @@ from spectral_laws.curvature.datasets.downloads import (
 )
 from spectral_laws.curvature.datasets.samples import Samples
 from spectral_laws.errors import DataError
+from spectral_laws.settings.data import ImageFiles, Text
 
 ARCHIVE = "cifar-10-binary.tar.gz"
 DATA = '{"dataset": "cifar10", "image_size": 32, "train_size": 40, "test_size": 32}'
@@ -37,7 +37,8 @@ import shlex, sys
 from functools import cache
 from pathlib import Path
 from snakemake.exceptions import WorkflowError
-from spectral_laws.config import ImageFiles, parse_settings
+from spectral_laws.settings.base import parse_settings
+from spectral_laws.settings.data import ImageFiles
 from spectral_laws.sources import source_files
 
 PYTHON = shlex.quote(sys.executable)

@@ -7,8 +7,8 @@ import typer
 
 from spectral_laws.artifacts import Provenance, write_table
 from spectral_laws.cli import run, settings_option
-from spectral_laws.config import Population
 from spectral_laws.recovery.population import tabulate_population
+from spectral_laws.settings.recovery import Population
 
 
 def main(

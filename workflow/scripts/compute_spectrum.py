@@ -7,8 +7,8 @@ import typer
 
 from spectral_laws.artifacts import Provenance, write_table
 from spectral_laws.cli import run, settings_option
-from spectral_laws.config import SpectrumPoint, TeacherFamily
 from spectral_laws.recovery.spectrum import tabulate_spectrum
+from spectral_laws.settings.recovery import SpectrumPoint, TeacherFamily
 
 
 def main(

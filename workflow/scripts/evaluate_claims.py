@@ -9,7 +9,7 @@ from spectral_laws.claims.evaluation import evaluate_claims
 from spectral_laws.claims.report import write_claims
 from spectral_laws.claims.tables import COLUMNS, read_claim_tables
 from spectral_laws.cli import run, settings_option
-from spectral_laws.config import Intervals
+from spectral_laws.settings.base import Intervals
 
 TABLES = f"Measured tables, each file named after its table: {', '.join(COLUMNS)}."
 

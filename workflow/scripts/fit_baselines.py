@@ -7,8 +7,8 @@ import typer
 
 from spectral_laws.artifacts import Provenance, write_table
 from spectral_laws.cli import run, settings_option
-from spectral_laws.config import Baselines, Evaluation, TeacherFamily
 from spectral_laws.recovery.baselines import tabulate_baselines
+from spectral_laws.settings.recovery import Baselines, Evaluation, TeacherFamily
 
 
 def main(

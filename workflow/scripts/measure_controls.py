@@ -7,10 +7,10 @@ import typer
 
 from spectral_laws.artifacts import Provenance, write_table
 from spectral_laws.cli import run, settings_option
-from spectral_laws.config import ControlSettings, Measurement, Model
 from spectral_laws.curvature.checkpoints import read_networks
 from spectral_laws.curvature.controls import measure_controls
 from spectral_laws.curvature.datasets.samples import Samples
+from spectral_laws.settings.curvature import ControlSettings, Measurement, Model
 
 
 def main(

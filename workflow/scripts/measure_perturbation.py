@@ -7,8 +7,8 @@ import typer
 
 from spectral_laws.artifacts import Provenance, write_table
 from spectral_laws.cli import run, settings_option
-from spectral_laws.config import RecoveryStudy
 from spectral_laws.recovery.perturbation import tabulate_perturbation
+from spectral_laws.settings.recovery import RecoveryStudy
 
 
 def main(

@@ -7,8 +7,8 @@ import typer
 
 from spectral_laws.artifacts import Provenance, write_table
 from spectral_laws.cli import run, settings_option
-from spectral_laws.config import ErrorExponents
 from spectral_laws.recovery.error_exponents import tabulate_error_exponents
+from spectral_laws.settings.recovery import ErrorExponents
 
 
 def main(

@@ -8,8 +8,9 @@ from pydantic import RootModel
 
 from spectral_laws.artifacts import Provenance, write_arrays
 from spectral_laws.cli import run
-from spectral_laws.config import Data, parse_settings
 from spectral_laws.curvature.datasets.load import load_samples
+from spectral_laws.settings.base import parse_settings
+from spectral_laws.settings.data import Data
 
 
 class DataSettings(RootModel[Data]):

@@ -7,8 +7,8 @@ import typer
 
 from spectral_laws.artifacts import Provenance, write_table
 from spectral_laws.cli import run, settings_option
-from spectral_laws.config import Estimator, Evaluation, TeacherFamily
 from spectral_laws.recovery.tables import NULLABLE_THRESHOLDS, tabulate_recovery
+from spectral_laws.settings.recovery import Estimator, Evaluation, TeacherFamily
 
 
 def main(

@@ -7,10 +7,10 @@ import typer
 
 from spectral_laws.artifacts import Provenance, write_arrays, write_table
 from spectral_laws.cli import run, settings_option
-from spectral_laws.config import Model, Training
 from spectral_laws.curvature.checkpoints import pack_networks
 from spectral_laws.curvature.datasets.samples import Samples
 from spectral_laws.curvature.networks import train_networks
+from spectral_laws.settings.curvature import Model, Training
 
 
 def main(

@@ -7,8 +7,8 @@ from .eigenvalues import LayerEigenvalues as LayerEigenvalues
 from .eigenvalues import layer_eigenvalues as layer_eigenvalues
 from .exponents import fit_exponents as fit_exponents
 from .finite_differences import finite_difference_curvatures as finite_difference_curvatures
+from .kronecker import kronecker_factors as kronecker_factors
 from .ladder import Ladder as Ladder
-from .ladder import kronecker_factors as kronecker_factors
 from .ladder import measure_ladder as measure_ladder
 from .models.factory import build_model as build_model
 from .networks import TrainedNetworks as TrainedNetworks

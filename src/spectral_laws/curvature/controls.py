@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 
 from spectral_laws import rng
-from spectral_laws.config import ControlSettings, Measurement, Model
 from spectral_laws.curvature.checkpoints import Arrays, last_epochs
 from spectral_laws.curvature.datasets.samples import Samples
 from spectral_laws.curvature.directional import measure_directional_curvature
@@ -15,6 +14,7 @@ from spectral_laws.curvature.eigenvalues import layer_eigenvalues
 from spectral_laws.curvature.finite_differences import finite_difference_curvatures
 from spectral_laws.curvature.spectra import batch_of, layer_columns, load_networks
 from spectral_laws.device import find_device
+from spectral_laws.settings.curvature import ControlSettings, Measurement, Model
 
 
 def measure_controls(

@@ -5,18 +5,11 @@ from typing import Any
 
 import pandas as pd
 
-from spectral_laws.config import (
-    Data,
-    Experiment,
-    ImageFiles,
-    Model,
-    Name,
-    Settings,
-    SyntheticImages,
-    SyntheticLanguage,
-)
 from spectral_laws.curvature.layer_tables import require_columns
 from spectral_laws.errors import ConfigError, DataError
+from spectral_laws.settings.base import Name, Settings
+from spectral_laws.settings.curvature import Experiment, Model
+from spectral_laws.settings.data import Data, ImageFiles, SyntheticImages, SyntheticLanguage
 
 CLASSES = {
     "digits": 10,

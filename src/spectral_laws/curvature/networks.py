@@ -8,13 +8,14 @@ import pandas as pd
 import torch
 
 from spectral_laws import rng
-from spectral_laws.config import Model, Training
 from spectral_laws.curvature.checkpoints import Arrays, load_checkpoint, model_arrays
 from spectral_laws.curvature.datasets.samples import Samples
 from spectral_laws.curvature.models.factory import build_model
-from spectral_laws.curvature.training import Epoch, TrainingResult, evaluate, train_model
+from spectral_laws.curvature.training import TrainingResult, evaluate, train_model
+from spectral_laws.curvature.training_state import Epoch
 from spectral_laws.device import find_device
 from spectral_laws.errors import DataError
+from spectral_laws.settings.curvature import Model, Training
 
 
 @dataclass(frozen=True)

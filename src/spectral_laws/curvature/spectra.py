@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from spectral_laws import rng
-from spectral_laws.config import Measurement, Model
 from spectral_laws.curvature.checkpoints import Arrays, last_epochs, load_model_arrays
 from spectral_laws.curvature.datasets.samples import Samples
 from spectral_laws.curvature.directional import DirectionalSpectrum, measure_directional_curvature
@@ -19,6 +18,7 @@ from spectral_laws.curvature.models.factory import build_model
 from spectral_laws.curvature.models.roles import layer_role
 from spectral_laws.device import find_device
 from spectral_laws.errors import DataError
+from spectral_laws.settings.curvature import Measurement, Model
 
 RUNGS = (
     "gauss_newton",
@@ -58,7 +58,7 @@ def measure_networks(
         networks: state dictionaries by (replicate, epoch).
         samples: the data they were trained on.
         model: their settings; its batch_size and top_k go before those of ``measurement``.
-        measurement: see :class:`spectral_laws.config.Measurement`.
+        measurement: see :class:`spectral_laws.settings.curvature.Measurement`.
         name: of the model, kept in the tables.
         seed: root of the streams.
         halves: also measure the last epoch on two disjoint halves of the batch.

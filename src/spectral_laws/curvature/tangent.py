@@ -13,7 +13,8 @@ from spectral_laws.curvature.gradients import (
     summed_loss,
 )
 from spectral_laws.curvature.layers import Layer, chunks, differentiable_weights
-from spectral_laws.curvature.tape import LinearisedTape, Tape, TapeError, linearise, record
+from spectral_laws.curvature.linearisation import LinearisedTape, linearise
+from spectral_laws.curvature.tape import Tape, TapeError, record
 
 _ELEMENTS = 2**21
 """Numbers in the largest tangent (8 MB in float32): more samples at a time leave the cache."""
@@ -51,9 +52,10 @@ def tangent_curvatures(
         gauss_newton_k = (1/N) sum_i [sum_c p_ic dz_c^2 - (sum_c p_ic dz_c)^2],
         exact_k = gauss_newton_k + (1/N) sum_i sum_j <lambda_ij, D^2 f_j[dx_ij, dx_ij]>,
 
-    the second sum running over the operations f_j of the forward pass (see ``tape``). It holds for
-    every network and for every way in which W enters, several times included. Any direction costs
-    about one forward pass from the layer on; memory is that of ``top_k`` tangents of a few samples.
+    the second sum running over the operations f_j of the forward pass (see ``linearisation``). It
+    holds for every network and for every way in which W enters, several times included. A direction
+    costs about as much as the forward pass from the layer on; memory is that of ``top_k`` tangents
+    of a few samples.
 
     Args:
         model: as ``measure_directional_curvature`` takes it.

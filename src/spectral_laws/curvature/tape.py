@@ -1,19 +1,5 @@
-"""A forward pass written down operation by operation, to be differentiated operation by operation.
+"""A forward pass written down operation by operation."""
 
-With x_j the input of operation j and lambda_j the gradient of the loss in its output, the chain
-rule for the second derivative along a tangent is
-
-    d^2 L / dt^2 = sum_j <lambda_j, D^2 f_j(x_j)[dx_j, dx_j]> + (the loss's own term).
-
-It needs the first-order tangents dx_j alone. The gradients lambda_j are the same for all layers and
-directions, so each direction costs about one forward pass where double backpropagation runs
-forwards and back. First and second derivatives of every operation are PyTorch's own;
-``operation_rules`` has shorter ways for the few that dominate.
-"""
-
-import logging
-import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,10 +8,6 @@ import torch
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
-
-from spectral_laws.curvature.operation_rules import Push, short_rule
-
-_log = logging.getLogger(__name__)
 
 
 class TapeError(ValueError):
@@ -53,122 +35,63 @@ class Operation:
 
 
 @dataclass
-class LinearisedOperation:
-    """An operation with its derivatives at the recorded point: ids of its operands, and a push."""
-
-    operands: list[int]
-    results: list[int]
-    push: Push
-
-
-@dataclass
 class Tape:
-    """One recorded forward pass."""
+    """One recorded forward pass.
+
+    ``largest`` is the number of elements of its largest tensor that depends on the inputs and on a
+    weight.
+    """
 
     operations: list[Operation]
     logits: Tensor
-
-    @property
-    def largest(self) -> int:
-        """Number of elements of the largest tensor that depends on a weight."""
-        sizes = (
-            out.numel()
-            for operation in self.operations
-            for out in operation.outputs
-            if isinstance(out, Tensor)
-        )
-        return max(sizes, default=1)
-
-
-@dataclass
-class LinearisedTape:
-    """A tape with the gradients lambda_j: tangents can be pushed through it.
-
-    ``gradients`` holds the loss's gradient by ``id`` of every tensor without an operation of its
-    own, the weights that is.
-    """
-
-    operations: list[LinearisedOperation]
-    gradients: dict[int, Tensor]
-    logits: Tensor
-
-    @torch.no_grad()
-    def push(self, weight: Tensor, directions: Tensor) -> tuple[Tensor, Tensor]:
-        """Tangents of the logits, and the curvature of everything before the loss.
-
-        Args:
-            weight: one of the recorded weights.
-            directions: (K, *weight.shape).
-
-        Returns:
-            (K, *logits.shape) first derivatives of the logits along each direction, and (K,)
-            float64 sums over operations of <lambda_j, D^2 f_j[dx_j, dx_j]>.
-        """
-        tangents = {id(weight): directions}
-        curvature = directions.new_zeros(len(directions), dtype=torch.float64)
-        for operation, finished in zip(self.operations, self._finished(), strict=True):
-            found = [tangents.get(operand) for operand in operation.operands]
-            if any(tangent is not None for tangent in found):
-                results, curved = operation.push(found)
-                for identity, result in zip(operation.results, results, strict=True):
-                    if result is not None:
-                        tangents[identity] = result
-                if curved is not None:
-                    curvature += curved
-            for identity in finished:
-                tangents.pop(identity, None)
-        return tangents[id(self.logits)], curvature
-
-    def _finished(self) -> list[list[int]]:
-        """Per operation the tensors that no later one reads; their tangents are dropped."""
-        last = {
-            operand: n
-            for n, operation in enumerate(self.operations)
-            for operand in operation.operands
-        }
-        finished: list[list[int]] = [[] for _ in self.operations]
-        for operand, n in last.items():
-            if operand != id(self.logits):
-                finished[n].append(operand)
-        return finished
+    largest: int
 
 
 def record(model: nn.Module, inputs: Tensor, weights: Sequence[Tensor]) -> Tape:
     """Run the model and write down what depends on ``weights``.
 
-    Changes in place are replaced by operations that return a new tensor.
+    A change in place is written down as an operation that returns a new tensor.
 
     Raises:
-        TapeError: if the model changes a tensor of its own, or its output is not recorded.
+        TapeError: if the model changes constants between their uses, or its output is not recorded.
     """
-    with torch.no_grad():
-        with _Recorder(weights) as recorder:
-            logits = model(inputs)
-        if recorder.changed_in_place():
-            try:
-                with _Recorder(weights) as recorder:
-                    logits = torch.func.functionalize(model, remove="mutations")(inputs)
-            except RuntimeError as error:
-                if not re.search("functional tensor|functorch", str(error)):
-                    raise
-                raise TapeError("the forward pass changes tensors in place") from error
-    if recorder.changed_in_place() or id(logits) not in recorder.active:
-        raise TapeError("the forward pass cannot be written down without changes in place")
-    return Tape(recorder.operations, logits)
+    with torch.no_grad(), _Recorder(weights) as recorder:
+        result = model(inputs)
+    logits = recorder.current(result)
+    if id(logits) not in recorder.active:
+        raise TapeError("the logits are no result of a recorded operation")
+    if any(tensor._version != version for tensor, version in recorder.constants):
+        raise TapeError("the forward pass changes a constant in place after its use")
+    return Tape(recorder.operations, logits, _largest(recorder.operations, weights))
+
+
+def _largest(operations: Sequence[Operation], weights: Sequence[Tensor]) -> int:
+    """Elements of the largest result that is no function of the weights alone."""
+    fixed = {id(weight) for weight in weights}
+    largest = 1
+    for operation in operations:
+        outputs = [out for out in operation.outputs if isinstance(out, Tensor)]
+        if all(id(leaf) in fixed for leaf in operation.leaves if isinstance(leaf, Tensor)):
+            fixed |= {id(out) for out in outputs}
+        else:
+            largest = max(largest, *(out.numel() for out in outputs))
+    return largest
 
 
 class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Appends every operation that reads an active tensor; its floating results are active too."""
+    """Appends every operation that reads an active tensor; its floating results are active too.
+
+    Memory that is changed in place has a value of its own for every state: ``_bases`` holds the
+    latest, as a flat tensor, and whatever looks into that memory is read from it.
+    """
 
     def __init__(self, weights: Iterable[Tensor]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.operations: list[Operation] = []
         self.active = {id(weight) for weight in weights}
-        self._versions: list[tuple[Tensor, int]] = []
-
-    def changed_in_place(self) -> bool:
-        """Whether an argument of an operation is not any more what it was."""
-        return any(tensor._version != version for tensor, version in self._versions)
+        self.constants: list[tuple[Tensor, int]] = []
+        self._origins: dict[int, Tensor] = {}
+        self._bases: dict[int, tuple[Tensor, torch.UntypedStorage]] = {}
 
     def __torch_dispatch__(
         self,
@@ -177,160 +100,115 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
     ) -> Any:  # noqa: ANN401
-        leaves, spec = tree_flatten((args, kwargs or {}))
-        active = [i for i, leaf in enumerate(leaves) if id(leaf) in self.active]
-        if active:
-            self._versions += [(x, x._version) for x in leaves if isinstance(x, Tensor)]
-        result = func(*args, **(kwargs or {}))
-        if active:
-            outputs = tree_flatten(result)[0]
-            self.operations.append(
-                Operation(_DIFFERENTIABLE.get(func, func), leaves, spec, active, outputs)
-            )
-            self.active |= {
-                id(out) for out in outputs if isinstance(out, Tensor) and out.is_floating_point()
-            }
+        kwargs = kwargs or {}
+        given, spec = tree_flatten((args, kwargs))
+        leaves = [self.current(leaf) for leaf in given]
+        if not any(id(leaf) in self.active for leaf in leaves):
+            return func(*args, **kwargs)
+        written = _written(func, args, kwargs)
+        if written:
+            return self._change(func, args, kwargs, given, leaves, spec, written)
+        result = func(*args, **kwargs)
+        self._append(func, leaves, spec, tree_flatten(result)[0])
         return result
 
+    def current(self, leaf: Any) -> Any:  # noqa: ANN401
+        """The recorded value that an argument stands for."""
+        if not isinstance(leaf, Tensor) or _memory(leaf) not in self._bases:
+            return leaf
+        base, _ = self._bases[_memory(leaf)]
+        geometry = (leaf.size(), leaf.stride(), leaf.storage_offset())
+        value = base.as_strided(*geometry)
+        self._note(lambda x: x.as_strided(*geometry), [base], value)
+        return value
 
-def _copy(target: Tensor, source: Tensor, non_blocking: bool = False) -> Tensor:
-    del non_blocking
-    return source.to(target.dtype).expand_as(target).clone()
+    def _note(self, function: Callable[..., Any], leaves: list[Any], value: Tensor) -> None:
+        """Append an operation of the recorder's own, if it depends on a weight."""
+        if any(id(leaf) in self.active for leaf in leaves):
+            self._append(function, leaves, tree_flatten((tuple(leaves), {}))[1], [value])
 
+    def _append(
+        self, function: Callable[..., Any], leaves: list[Any], spec: TreeSpec, outputs: list[Any]
+    ) -> None:
+        active = [i for i, leaf in enumerate(leaves) if id(leaf) in self.active]
+        self.operations.append(Operation(function, leaves, spec, active, outputs))
+        tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
+        self.constants += [(x, x._version) for x in tensors if id(x) not in self.active]
+        for out in outputs:
+            if isinstance(out, Tensor) and out.is_floating_point():
+                self.active.add(id(out))
+                if all(_memory(out) != _memory(tensor) for tensor in tensors):
+                    self._origins[_memory(out)] = out
 
-_DIFFERENTIABLE = {torch.ops.aten.copy.default: _copy}
-"""Operations that only replace a change in place, and have no derivative of their own."""
+    def _change(
+        self,
+        func: Any,  # noqa: ANN401
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        given: list[Any],
+        leaves: list[Any],
+        spec: TreeSpec,
+        written: list[int],
+    ) -> Any:  # noqa: ANN401
+        """Run an operation that changes its argument, and write it down as one that does not."""
+        places = [i for i, leaf in enumerate(given) if id(leaf) == written[0]]
+        if len(written) != 1 or len(places) != 1:
+            raise TapeError(f"{func} changes several tensors, or one that it also reads")
+        (place,) = places
+        target = given[place]
+        base = self._base(target)
+        if leaves[place] is target:
+            before = target.detach().clone()
+            self._note(torch.clone, [target], before)
+            leaves[place] = before
+        result = func(*args, **kwargs)
 
+        def changed(*args: Any, **kwargs: Any) -> Tensor:  # noqa: ANN401
+            flat, own_spec = tree_flatten((args, kwargs))
+            flat[place] = flat[place].clone()
+            args, kwargs = tree_unflatten(flat, own_spec)
+            func(*args, **kwargs)
+            value: Tensor = flat[place]
+            return value
 
-def linearise(tape: Tape, cotangent: Tensor, *, second_order: bool = True) -> LinearisedTape:
-    """Gradients of every recorded tensor, from that of the logits, operation by operation.
+        after = target.detach().clone()
+        self._append(changed, leaves, spec, [after])
+        geometry = (target.size(), target.stride(), target.storage_offset())
+        whole = _flat(target)
+        self._note(lambda b, x: torch.as_strided_scatter(b, x, *geometry), [base, after], whole)
+        self._bases[_memory(target)] = whole, target.untyped_storage()
+        return result
 
-    Args:
-        tape: a recorded forward pass.
-        cotangent: gradient of the loss in the logits.
-        second_order: whether pushes return curvatures; without, they return None in their place.
-    """
-    gradients = {id(tape.logits): cotangent}
-    linearised = []
-    for operation in reversed(tape.operations):
-        cotangents = [gradients.pop(id(out), None) for out in operation.outputs]
-        if all(value is None for value in cotangents):
-            continue
-        found = _linearise(operation, cotangents, second_order=second_order)
-        if found is None:
-            continue
-        local, pulled = found
-        for operand, gradient in zip(local.operands, pulled, strict=True):
-            previous = gradients.get(operand)
-            gradients[operand] = gradient if previous is None else previous + gradient
-        linearised.append(local)
-    return LinearisedTape(linearised[::-1], gradients, tape.logits)
-
-
-def _linearise(
-    operation: Operation, cotangents: Sequence[Tensor | None], *, second_order: bool
-) -> tuple[LinearisedOperation, list[Tensor]] | None:
-    """One operation's push and the gradients of its operands; None if no gradient passes it."""
-    operands: dict[int, Tensor] = {}
-    arguments = list(operation.leaves)
-    with torch.enable_grad():
-        for place in operation.active:
-            tensor = arguments[place]
-            operands.setdefault(id(tensor), tensor.detach().requires_grad_())
-            arguments[place] = operands[id(tensor)]
-        args, kwargs = tree_unflatten(arguments, operation.spec)
-        outputs = tree_flatten(operation.function(*args, **kwargs))[0]
-        kept = [
-            i
-            for i, (out, cotangent) in enumerate(zip(outputs, cotangents, strict=True))
-            if cotangent is not None and out.requires_grad
-        ]
-        if not kept:
-            return None
-        adjoints = [cotangents[i].detach().requires_grad_() for i in kept]  # type: ignore[union-attr]
-        pulled = torch.autograd.grad(
-            [outputs[i] for i in kept],
-            list(operands.values()),
-            adjoints,
-            create_graph=True,
-            allow_unused=True,
-        )
-    used = [
-        (i, leaf, p) for (i, leaf), p in zip(operands.items(), pulled, strict=True) if p is not None
-    ]
-    identities, leaves, gradients = (list(column) for column in zip(*used, strict=True))
-    push = short_rule(
-        operation.function,
-        args,
-        leaves,
-        [outputs[i] for i in kept],
-        adjoints,
-        gradients,
-        second_order=second_order,
-    ) or _general_rule(operation.name, leaves, adjoints, gradients, second_order=second_order)
-    results = [id(operation.outputs[i]) for i in kept]
-    return LinearisedOperation(identities, results, push), [g.detach() for g in gradients]
-
-
-_looped: Counter[str] = Counter()
+    def _base(self, target: Tensor) -> Tensor:
+        """The memory of ``target`` before a change, as a recorded flat tensor."""
+        key = _memory(target)
+        if key in self._bases:
+            return self._bases[key][0]
+        whole = _flat(target)
+        if key in self._origins:
+            size = len(whole)
+            self._note(lambda x: x.as_strided((size,), (1,), 0), [self._origins[key]], whole)
+        return whole
 
 
-def _general_rule(
-    name: str,
-    leaves: list[Tensor],
-    adjoints: list[Tensor],
-    gradients: list[Tensor],
-    *,
-    second_order: bool,
-) -> Push:
-    """Push by PyTorch's second derivatives of one operation, whatever it is.
-
-    g = J(x)^T lambda is linear in lambda, so differentiating <g, dx> in lambda gives the tangent
-    J(x) dx of the output, and in x the vector c with <c, dx> = <lambda, D^2 f(x)[dx, dx]>.
-    """
-
-    def push(tangents: Sequence[Tensor | None]) -> tuple[list[Tensor | None], Tensor | None]:
-        live = [i for i, tangent in enumerate(tangents) if tangent is not None]
-        along = [tangent for tangent in tangents if tangent is not None]
-        sources = [*adjoints, *(leaves[i] for i in live)] if second_order else adjoints
-        found = _batched_grad(name, [gradients[i] for i in live], sources, along)
-        curved = None
-        for tangent, c in zip(along, found[len(adjoints) :], strict=False):
-            if c is not None:
-                part = (c * tangent).reshape(len(c), -1).sum(1)
-                curved = part if curved is None else curved + part
-        return found[: len(adjoints)], curved
-
-    return push
-
-
-def _batched_grad(
-    name: str, outputs: list[Tensor], inputs: list[Tensor], cotangents: list[Tensor]
-) -> list[Tensor | None]:
-    """Gradients for K cotangents at once; one by one where vmap does not know the operation."""
-    if name not in _looped:
-        try:
-            return list(
-                torch.autograd.grad(
-                    outputs,
-                    inputs,
-                    cotangents,
-                    retain_graph=True,
-                    allow_unused=True,
-                    is_grads_batched=True,
-                )
-            )
-        except RuntimeError as error:
-            if not re.search("vmap|batching rule", str(error), re.IGNORECASE):
-                raise
-            _looped[name] += 1
-            _log.warning("%s is differentiated direction by direction: %s", name, error)
-    rows = [
-        torch.autograd.grad(
-            outputs, inputs, [c[k] for c in cotangents], retain_graph=True, allow_unused=True
-        )
-        for k in range(len(cotangents[0]))
-    ]
+def _written(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[int]:  # noqa: ANN401
+    """Ids of the tensors that an operation changes."""
+    given = dict(zip((argument.name for argument in func._schema.arguments), args, strict=False))
+    given |= kwargs
     return [
-        None if column[0] is None else torch.stack(column) for column in zip(*rows, strict=True)
+        id(leaf)
+        for argument in func._schema.arguments
+        if argument.alias_info is not None and argument.alias_info.is_write
+        for leaf in tree_flatten(given.get(argument.name))[0]
+        if isinstance(leaf, Tensor)
     ]
+
+
+def _memory(tensor: Tensor) -> int:
+    return tensor.untyped_storage()._cdata
+
+
+def _flat(tensor: Tensor) -> Tensor:
+    """A copy of all memory that ``tensor`` is a view of."""
+    size = tensor.untyped_storage().nbytes() // tensor.element_size()
+    return tensor.detach().as_strided((size,), (1,), 0).clone()

@@ -14,7 +14,6 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from spectral_laws import rng
-from spectral_laws.config import Training
 from spectral_laws.curvature.checkpoints import Arrays, model_arrays
 from spectral_laws.curvature.datasets.samples import Samples
 from spectral_laws.curvature.training_state import (
@@ -26,6 +25,7 @@ from spectral_laws.curvature.training_state import (
 )
 from spectral_laws.errors import NumericalError
 from spectral_laws.progress import track
+from spectral_laws.settings.curvature import Training
 
 _EVALUATION_BATCH = 256
 
@@ -77,7 +77,7 @@ def train_model(
     Args:
         model: a network without random layers (dropout); it is moved to ``device``.
         samples: inputs and targets.
-        settings: see :class:`spectral_laws.config.Training`.
+        settings: see :class:`spectral_laws.settings.curvature.Training`.
         seed: of the visiting order.
         snapshots: epochs after which the weights are kept, 0 for the initial ones; one behind the
             last epoch of a training that stops early is never reached.

@@ -13,7 +13,6 @@ import torch
 from torch import Tensor, nn
 
 from spectral_laws.artifacts import Provenance, read_arrays, write_arrays
-from spectral_laws.config import Training
 from spectral_laws.curvature.checkpoints import (
     Arrays,
     check_model_arrays,
@@ -22,6 +21,7 @@ from spectral_laws.curvature.checkpoints import (
 )
 from spectral_laws.curvature.datasets.samples import Samples
 from spectral_laws.errors import DataError
+from spectral_laws.settings.curvature import Training
 
 _CODE = (Path(__file__), Path(__file__).with_name("training.py"))
 logger = logging.getLogger(__name__)

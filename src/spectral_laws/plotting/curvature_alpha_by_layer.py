@@ -7,14 +7,13 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from spectral_laws.errors import DataError
+from spectral_laws.plotting.curvature_layer_panels import layer_panels, layers_by_model
 from spectral_laws.plotting.curvature_panels import (
     GROUP_COLORS,
     LAYER,
     check_roles,
     fitted,
     group_handles,
-    layer_panels,
-    layers_by_model,
     main_rows,
     reference,
 )

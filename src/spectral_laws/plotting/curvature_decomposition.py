@@ -8,12 +8,11 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from spectral_laws.errors import DataError
+from spectral_laws.plotting.curvature_layer_panels import layer_panels, layers_by_model
 from spectral_laws.plotting.curvature_panels import (
     LAYER,
     check_roles,
     fitted,
-    layer_panels,
-    layers_by_model,
     main_rows,
     reference,
 )
@@ -26,7 +25,7 @@ _COLORS = {"beta": "#0173b2", "phi": "#de8f05", "chi": "#029e73"}
 _LABELS = {
     "beta": r"$\beta$: factor eigenvalues",
     "phi": r"$\varphi$: alignments $\rho_\delta\rho_A$",
-    "chi": r"$\chi'$: exact / Kronecker",
+    "chi": r"$\chi$: exact / Kronecker",
 }
 _ROW = 0.135
 
@@ -35,10 +34,10 @@ _ROW = 0.135
 def draw_curvature_decomposition(
     decomposition: pd.DataFrame, experiments: pd.DataFrame, *, confidence: float = 0.95
 ) -> Figure:
-    """Slopes alpha = beta + phi + chi' of every layer, as stacked bars.
+    """Slopes alpha = beta + phi + chi of every layer, as stacked bars.
 
     Slopes on log sigma: beta of the product of the Kronecker factors' eigenvalues, phi of the
-    product of the alignments, chi' of exact over Kronecker curvature; means over seeds. Positive
+    product of the alignments, chi of exact over Kronecker curvature; means over seeds. Positive
     parts are stacked to the right of zero, negative ones to the left; alpha, the point, is their
     sum, with Student's interval over seeds.
 
@@ -64,7 +63,7 @@ def draw_curvature_decomposition(
         axis.set_xlim(min(low for low, _ in limits), max(high for _, high in limits))
     gap = float(fits["identity_gap"].abs().max())
     figure.supxlabel(
-        r"slope on log $\sigma$;  largest $|\alpha-(\beta+\varphi+\chi')|$ = " + f"{gap:.0e}",
+        r"slope on log $\sigma$;  largest $|\alpha-(\beta+\varphi+\chi)|$ = " + f"{gap:.0e}",
         fontsize=7,
     )
     handles: list[Patch | Line2D] = [

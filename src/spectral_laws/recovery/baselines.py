@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from spectral_laws.config import Baselines, Evaluation, TeacherFamily
 from spectral_laws.errors import ConfigError
 from spectral_laws.progress import track
 from spectral_laws.recovery.kernels import Kernel, baseline_kernels, fit_kernel_ridge
@@ -19,6 +18,7 @@ from spectral_laws.recovery.samples import Samples
 from spectral_laws.recovery.study import draw_teacher, tabulate
 from spectral_laws.recovery.teacher import Teacher
 from spectral_laws.rng import torch_seed
+from spectral_laws.settings.recovery import Baselines, Evaluation, TeacherFamily
 
 METHODS = ("polynomial", "arc_cosine", "rbf", "random_features", "network")
 _MIN_NETWORK_SAMPLES = 20

@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from spectral_laws.config import ErrorExponents
 from spectral_laws.fitting.loglog import fit_loglog
 from spectral_laws.progress import track
 from spectral_laws.recovery.label_law import LabelLaw
@@ -12,6 +11,7 @@ from spectral_laws.recovery.scaling_laws import tail_mse
 from spectral_laws.recovery.teacher import draw_weights
 from spectral_laws.recovery.theory import SECOND_LAYERS, predict, predict_mse
 from spectral_laws.rng import generator
+from spectral_laws.settings.recovery import ErrorExponents
 
 Vector = NDArray[np.float64]
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from spectral_laws.artifacts import check_finite
-from spectral_laws.config import NetworkBaseline
+from spectral_laws.settings.recovery import NetworkBaseline
 
 VALIDATION_SHARE = 0.2
 """Of the training samples, the last ones: held out to choose the epoch."""

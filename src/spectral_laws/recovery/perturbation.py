@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from spectral_laws.artifacts import check_finite
-from spectral_laws.config import RecoveryStudy
 from spectral_laws.errors import ConfigError
 from spectral_laws.progress import track
 from spectral_laws.recovery.moment import MomentMatrix
@@ -23,6 +22,7 @@ from spectral_laws.recovery.population import population_moment
 from spectral_laws.recovery.samples import Samples
 from spectral_laws.recovery.study import draw_teacher, tabulate
 from spectral_laws.recovery.teacher import Teacher
+from spectral_laws.settings.recovery import RecoveryStudy
 
 # Eigenvalues closer than this, relative to the largest, have no eigenvectors of their own.
 _DEGENERATE = 1e-9

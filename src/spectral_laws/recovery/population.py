@@ -16,7 +16,6 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from spectral_laws.artifacts import check_finite
-from spectral_laws.config import Population
 from spectral_laws.errors import ConfigError
 from spectral_laws.progress import track
 from spectral_laws.recovery.hermite import index_pairs
@@ -24,6 +23,7 @@ from spectral_laws.recovery.krylov import leading_eigenpairs
 from spectral_laws.recovery.overlaps import direction_cos2
 from spectral_laws.recovery.teacher import Teacher
 from spectral_laws.rng import generator
+from spectral_laws.settings.recovery import Population
 
 # Up to this many features the dense eigenproblem is faster than the Krylov method.
 DENSE_LIMIT = 500

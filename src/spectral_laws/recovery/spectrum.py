@@ -8,7 +8,6 @@ import torch
 from numpy.typing import NDArray
 
 from spectral_laws.artifacts import check_finite
-from spectral_laws.config import SpectrumPoint, TeacherFamily
 from spectral_laws.device import find_device
 from spectral_laws.errors import ConfigError
 from spectral_laws.progress import track
@@ -18,6 +17,7 @@ from spectral_laws.recovery.samples import Samples
 from spectral_laws.recovery.study import draw_teacher, tabulate
 from spectral_laws.recovery.theory import bulk_density, bulk_edges
 from spectral_laws.rng import generator
+from spectral_laws.settings.recovery import SpectrumPoint, TeacherFamily
 
 DENSE_LIMIT = 3000
 

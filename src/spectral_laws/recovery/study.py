@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from spectral_laws.config import TeacherFamily
 from spectral_laws.errors import ConfigError
 from spectral_laws.recovery.teacher import Teacher
+from spectral_laws.settings.recovery import TeacherFamily
 
 STUDY_COLUMNS = (
     "study",

@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from spectral_laws.config import Estimator, Evaluation, TeacherFamily
 from spectral_laws.errors import ConfigError
 from spectral_laws.recovery.evaluate import Recovery
 from spectral_laws.recovery.overlaps import half_recovery
@@ -17,6 +16,7 @@ from spectral_laws.recovery.study import checked_width, draw_teacher, tabulate
 from spectral_laws.recovery.teacher import draw_weights
 from spectral_laws.recovery.theory import SECOND_LAYERS
 from spectral_laws.rng import generator
+from spectral_laws.settings.recovery import Estimator, Evaluation, TeacherFamily
 
 Rows = list[dict[str, object]]
 Vector = NDArray[np.float64]

@@ -10,7 +10,6 @@ from urllib.parse import urlparse
 import yaml
 
 from spectral_laws.artifacts import atomic_path
-from spectral_laws.config import Data, ImageFiles
 from spectral_laws.curvature.datasets.places import (
     DATA_FOLDER,
     find_cifar,
@@ -19,6 +18,7 @@ from spectral_laws.curvature.datasets.places import (
     folder_of,
 )
 from spectral_laws.errors import DataError
+from spectral_laws.settings.data import Data, ImageFiles
 
 _PIECE = 1 << 20
 

@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_laws import rng
-from spectral_laws.config import ImageFiles
 from spectral_laws.curvature.datasets.cifar import cifar_pools
 from spectral_laws.curvature.datasets.folders import imagenet_pools, tiny_imagenet_pools
 from spectral_laws.curvature.datasets.idx import mnist_pools
@@ -14,6 +13,7 @@ from spectral_laws.curvature.datasets.places import folder_of
 from spectral_laws.curvature.datasets.pools import ArrayPool, ImagePool, Images, Indices
 from spectral_laws.curvature.datasets.samples import Samples
 from spectral_laws.errors import DataError
+from spectral_laws.settings.data import ImageFiles
 
 _CHUNK = 1024  # images in float64 at a time
 

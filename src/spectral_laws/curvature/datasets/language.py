@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_laws import rng
-from spectral_laws.config import SyntheticLanguage
 from spectral_laws.curvature.datasets.samples import Samples
 from spectral_laws.curvature.datasets.synthetic_images import balanced_labels
+from spectral_laws.settings.data import SyntheticLanguage
 
 RESTART = 0.1
 """Probability of a token that does not depend on the one before it."""

@@ -1,11 +1,11 @@
 """Any configured data set as :class:`Samples`."""
 
-from spectral_laws.config import Data, ImageFiles, SyntheticImages, SyntheticLanguage
 from spectral_laws.curvature.datasets.images import load_image_files
 from spectral_laws.curvature.datasets.language import generate_language
 from spectral_laws.curvature.datasets.samples import Samples
 from spectral_laws.curvature.datasets.synthetic_images import generate_images
 from spectral_laws.curvature.datasets.text import load_text
+from spectral_laws.settings.data import Data, ImageFiles, SyntheticImages, SyntheticLanguage
 
 
 def load_samples(settings: Data, *, seed: int) -> Samples:

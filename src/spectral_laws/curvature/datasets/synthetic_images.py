@@ -4,8 +4,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_laws import rng
-from spectral_laws.config import SyntheticImages
 from spectral_laws.curvature.datasets.samples import Samples
+from spectral_laws.settings.data import SyntheticImages
 
 _HIGHEST = 3  # frequency; below the limit of 4 of the smallest image, 8 pixels
 _STREAM = "synthetic_images"

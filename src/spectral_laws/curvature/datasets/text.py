@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_laws import rng
-from spectral_laws.config import Text
 from spectral_laws.curvature.datasets.samples import Samples
 from spectral_laws.errors import DataError
+from spectral_laws.settings.data import Text
 
 MIN_COUNT = 10
 """Rarer characters of the training part share the unknown token."""

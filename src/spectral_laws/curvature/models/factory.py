@@ -4,13 +4,13 @@ import torch
 from torch import nn
 
 from spectral_laws import rng
-from spectral_laws.config import Model
 from spectral_laws.curvature.datasets.samples import Samples
 from spectral_laws.curvature.models.gpt2 import GPT2
 from spectral_laws.curvature.models.mlp import MLP
 from spectral_laws.curvature.models.resnet import ResNet18, ResNet50
 from spectral_laws.curvature.models.vgg import VGG11, VGG16
 from spectral_laws.curvature.models.vit import VisionTransformer
+from spectral_laws.settings.curvature import Model
 
 
 def build_model(settings: Model, samples: Samples, *, seed: int) -> nn.Module:
