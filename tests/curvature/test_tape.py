@@ -57,7 +57,7 @@ class ChangedConstant(nn.Module):
     """Overwrites a number between its uses."""
 
     def forward(self, x: Tensor) -> Tensor:
-        scale = x.new_full((), 2.0)
+        scale = torch.full((), 2.0, dtype=x.dtype)
         y = torch.tanh(x * scale.clone()) + scale
         scale += 1
         return y * scale

@@ -45,7 +45,7 @@ def test_a_missing_data_folder_is_named_and_nothing_is_written(project):
     path = project.folder / "config.yaml"
     text = path.read_text().replace("dataset: digits", "dataset: fashion_mnist")
     path.write_text(text.replace("folder: null", "folder: /no/such/folder"))
-    output = project.snakemake("results/laptop/curvature/data.safetensors", check=False)
+    output = project.snakemake("results/laptop/curvature/data/images.safetensors", check=False)
     assert "/no/such/folder" in output
     assert "most recent call" not in output
     assert not list((project.folder / "results").rglob("*data*"))

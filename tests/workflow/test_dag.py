@@ -6,6 +6,22 @@ from contextlib import contextmanager
 import pytest
 
 SMOKE = ("--configfile", "config/smoke.yaml")
+CURVATURE_FIGURES = [
+    "plot_curvature_power_law",
+    "plot_curvature_triangle",
+    "plot_curvature_alpha_by_layer",
+    "plot_curvature_ladder",
+    "plot_curvature_decomposition",
+    "plot_curvature_independence",
+    "plot_curvature_mechanisms",
+    "plot_curvature_trajectory",
+    "plot_curvature_participation",
+    "plot_curvature_rank_models",
+    "plot_curvature_factors",
+    "plot_curvature_controls",
+    "plot_curvature_windows",
+    "plot_curvature_weights",
+]
 
 
 @pytest.fixture(scope="session")
@@ -41,11 +57,13 @@ def test_one_figure_plans_its_ancestors_alone_whatever_the_active_preset(project
     for arguments in [(), SMOKE]:
         jobs = project.planned("figures/smoke/curvature_triangle.pdf", *arguments)
         assert jobs == {
-            "prepare_data": 1,
-            "train_model": 2,
-            "measure_curvature": 2,
-            "collect_curvature": 1,
+            "prepare_data": 6,
+            "train_model": 12,
+            "measure_curvature": 12,
+            "collect_curvature": 2,
             "fit_exponents": 1,
+            "fit_ladder": 1,
+            "compare_models": 1,
             "plot_curvature_triangle": 1,
         }
 
@@ -79,9 +97,7 @@ def test_presets_do_not_share_outputs(project):
                 "plot_recovery_depth",
                 "plot_recovery_perturbation",
                 "plot_recovery_error_exponents",
-                "plot_curvature_power_law",
-                "plot_curvature_triangle",
-                "plot_curvature_alpha_by_layer",
+                *CURVATURE_FIGURES,
                 "plot_claims",
             },
         ),
@@ -89,12 +105,17 @@ def test_presets_do_not_share_outputs(project):
             "src/spectral_laws/curvature/directional.py",
             {
                 "measure_curvature",
+                "measure_controls",
                 "collect_curvature",
+                "collect_controls",
                 "fit_exponents",
+                "fit_ladder",
+                "fit_independence",
+                "fit_windows",
+                "fit_weight_tails",
+                "compare_models",
                 "evaluate_claims",
-                "plot_curvature_power_law",
-                "plot_curvature_triangle",
-                "plot_curvature_alpha_by_layer",
+                *CURVATURE_FIGURES,
                 "plot_claims",
             },
         ),

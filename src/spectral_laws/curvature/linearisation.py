@@ -141,9 +141,14 @@ def _linearise(
             create_graph=True,
             allow_unused=True,
         )
+    # A gradient that does not depend on lambda, in which it is linear, is zero.
     used = [
-        (i, leaf, p) for (i, leaf), p in zip(operands.items(), pulled, strict=True) if p is not None
+        (i, leaf, gradient)
+        for (i, leaf), gradient in zip(operands.items(), pulled, strict=True)
+        if gradient is not None and gradient.requires_grad
     ]
+    if not used:
+        return None
     identities, leaves, gradients = (list(column) for column in zip(*used, strict=True))
     push = short_rule(
         operation.function,

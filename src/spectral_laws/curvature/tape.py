@@ -174,8 +174,15 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         after = target.detach().clone()
         self._append(changed, leaves, spec, [after])
         geometry = (target.size(), target.stride(), target.storage_offset())
+
+        # torch.as_strided_scatter has a wrong derivative in its first argument (torch 2.13).
+        def scattered(base: Tensor, value: Tensor) -> Tensor:
+            new = base.clone()
+            new.as_strided(*geometry).copy_(value)
+            return new
+
         whole = _flat(target)
-        self._note(lambda b, x: torch.as_strided_scatter(b, x, *geometry), [base, after], whole)
+        self._note(scattered, [base, after], whole)
         self._bases[_memory(target)] = whole, target.untyped_storage()
         return result
 
@@ -205,7 +212,8 @@ def _written(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[i
 
 
 def _memory(tensor: Tensor) -> int:
-    return tensor.untyped_storage()._cdata
+    address: int = tensor.untyped_storage()._cdata
+    return address
 
 
 def _flat(tensor: Tensor) -> Tensor:
