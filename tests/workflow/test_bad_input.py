@@ -31,7 +31,7 @@ def test_wrong_configuration_names_the_key_and_starts_nothing(project, old, new,
 
 def test_an_unknown_preset_or_study_lists_what_there_is(project):
     output = project.snakemake("figures/nosuch/recovery_mse.pdf", check=False)
-    assert "'nosuch' is not a preset; there are laptop, paper, smoke" in output
+    assert "'nosuch' is not a preset; there are fashion_mnist, laptop, paper, smoke" in output
     assert "most recent call" not in output
     output = project.snakemake(
         "results/laptop/recovery/cubic/d24/seeds0-4/metrics.parquet", check=False
