@@ -60,7 +60,8 @@ def layers_by_model(rows: pd.DataFrame) -> dict[str, list[str]]:
 def _name_layers(axis: Axes, layers: Sequence[str]) -> None:
     for i in range(0, len(layers), 2):
         axis.axhspan(i - 0.5, i + 0.5, color="0.955", linewidth=0, zorder=-1)
-    names = [shorten(str(layer), limit=22) for layer in layers]
+    # GPT-2's names share a first part that tells nothing.
+    names = [shorten(str(layer).removeprefix("transformer."), limit=22) for layer in layers]
     axis.set_yticks(range(len(layers)), names, fontsize=SMALL)
     axis.set_ylim(len(layers) - 0.5, -0.5)
     axis.tick_params(axis="y", length=0)
