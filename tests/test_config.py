@@ -191,7 +191,9 @@ def test_files_that_are_no_configuration(tmp_path, content, message):
 
 
 def test_an_unknown_preset_lists_those_there_are(root):
-    with pytest.raises(ConfigError, match=r"'big' is not a preset; there are fashion_mnist, laptop, paper, smoke"):
+    with pytest.raises(
+        ConfigError, match=r"'big' is not a preset; there are fashion_mnist, laptop, paper, smoke"
+    ):
         load_preset("big", root)
 
 

@@ -419,6 +419,7 @@ def make_independence(exponents, *, halves=0.08, permuted=1.2, free=0.015):
     return rows.assign(
         error_same=rows["transfer_error"],
         error_halves=halves * scatter,
+        error_repeat=1.5 * halves * scatter,
         error_permuted=permuted * scatter,
         error_free=free * scatter,
     )

@@ -1,6 +1,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
@@ -54,6 +55,56 @@ def test_slope_of_the_gap(gap_tables, resampling, verdict, slope, expected):
     assert true.value == pytest.approx(slope + 0.3, abs=0.02)
     assert "(separable)" in beside["depth-wise convolutions"].reason
     assert beside["depth-wise convolutions"].n == 3 * 4
+
+
+def with_fisher(tables, *, median=37.0, slope=-0.4, without=()):
+    """The tables with the rung Gauss-Newton / empirical Fisher, but for some networks."""
+    rung = tables.ladder[tables.ladder["ratio"] == "exact/kronecker"]
+    rung = rung[~rung["model"].isin(without)].assign(ratio="gauss_newton/fisher")
+    conv = rung["role"].isin(["conv", "pointwise_conv"])
+    rung = rung.assign(median=np.where(conv, median, 999.0), slope=np.where(conv, slope, 9.0))
+    return replace(tables, ladder=pd.concat([tables.ladder, rung], ignore_index=True))
+
+
+def test_reasons_say_how_much_of_the_gap_is_the_empirical_fisher(gap_tables, resampling):
+    tables = with_fisher(gap_tables(ladder={"spread": 0.5}))
+    fisher = "Gauss-Newton over empirical Fisher, a part of chi, is "
+    slope = CURVATURE["B10"].judged(tables, resampling)
+    assert slope.reason.split("; ")[-2] == f"{fisher}37 in the median layer, its median slope -0.4"
+    # most main layers are no convolutions
+    correlation = CURVATURE["B16"].judged(tables, resampling)
+    assert correlation.reason.endswith(f"; {fisher}999 in the median layer")
+    for claim in ("B10", "B16"):
+        true = CURVATURE[claim].beside["factors of the true Fisher"](tables, resampling)
+        assert "empirical" not in true.reason
+    fewer = CURVATURE["B10"].judged(with_fisher(gap_tables(), without=["vgg11"]), resampling)
+    assert f"{fisher}37 in the median layer of the 28 that have it, its" in fewer.reason
+    nothing = CURVATURE["B16"].judged(gap_tables(ladder={"spread": 0.5}), resampling)
+    assert nothing.reason.endswith(f"{fisher.removesuffix('is ')}is not known in these layers")
+
+
+@pytest.mark.parametrize(
+    ("slope", "text"),
+    [
+        (0.1, "reproduced with those of the empirical Fisher, direction reproduced with those of"),
+        (0.3, "direction reproduced with those of the empirical Fisher, not reproduced with those"),
+        (-0.2, "direction reproduced with those of the empirical Fisher, reproduced with those of"),
+        (0.9, None),
+    ],
+)
+def test_reason_says_whether_true_factors_get_another_verdict(gap_tables, resampling, slope, text):
+    """The slope with true factors is 0.3 more."""
+    reason = CURVATURE["B10"].judged(gap_tables(ladder={"slope": slope}), resampling).reason
+    assert ("the factors disagree" in reason) == (text is not None)
+    assert text is None or f"; the factors disagree: {text}" in reason
+
+
+def test_without_true_factors_nothing_disagrees(gap_tables, resampling):
+    tables = gap_tables(ladder={"slope": 0.1})
+    tables.ladder.loc[tables.ladder["ratio"] == "exact/kronecker_true", "slope"] = np.nan
+    result = CURVATURE["B10"].judged(tables, resampling)
+    assert result.value == pytest.approx(0.1, abs=0.02)
+    assert "disagree" not in result.reason
 
 
 def test_correlation_with_the_gap(gap_tables, resampling, verdict):

@@ -27,10 +27,15 @@ def test_median_error_of_the_whole_batch(world, resampling, verdict, transfer, e
     assert verdict("B11", result) == expected
 
 
-def test_reason_and_beside_hold_all_three_controls(world, resampling):
+def test_reason_and_beside_hold_all_controls(world, resampling):
     tables = transfer_tables(world, halves=0.3, permuted=1.5, free=0.02)
     reason = CURVATURE["B11"].judged(tables, resampling).reason
-    names = {"disjoint halves": "halves", "h permuted": "permuted", "least squares alone": "free"}
+    names = {
+        "disjoint halves": "halves",
+        "s repeated on the other half": "repeat",
+        "h permuted": "permuted",
+        "least squares alone": "free",
+    }
     assert list(CURVATURE["B11"].beside) == list(names)
     for name, column in names.items():
         values = tables.independence[f"error_{column}"]
@@ -38,7 +43,7 @@ def test_reason_and_beside_hold_all_three_controls(world, resampling):
         assert beside.value == np.median(values)
         assert beside.n == len(values) == 148
         assert f"{beside.value:.3g} [" in reason
-    assert "from disjoint halves of the batch" in reason
+    assert "with alpha from one half of the batch, gamma and s from the other" in reason
     assert "with h permuted" in reason
     assert "least squares alone at the observed R^2" in reason
 
@@ -61,7 +66,7 @@ def test_the_judged_value_and_interval_do_not_depend_on_the_controls(world, resa
 def test_a_control_without_values_is_said(world, resampling):
     tables = transfer_tables(world)
     tables.independence["error_halves"] = np.nan
-    assert "no value with alpha gamma and s from disjoint halves" in (
+    assert "no value with alpha from one half of the batch" in (
         CURVATURE["B11"].judged(tables, resampling).reason
     )
 

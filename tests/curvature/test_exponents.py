@@ -19,6 +19,7 @@ COLUMNS = [
     *("gamma", "gamma_low", "gamma_high", "gamma_stderr", "gamma_r2"),
     *("s", "s_low", "s_high", "s_stderr", "s_r2", "transfer_error"),
 ]
+RANK_MODEL = ["rank_model", "bic_power_law", "bic_exponential", "bic_lognormal"]
 
 
 def layer(sigma, h, *, name="layer", index=0, model="net", seed=0, **columns):
@@ -113,11 +114,47 @@ def test_too_few_entries_is_no_fit_with_missing_numbers():
     )
     bad, good = table.iloc[0], table.iloc[1]
     assert (bad["status"], good["status"]) == ("no fit", "fit")
-    assert "4 of 4" in bad["reason"]
+    assert bad["reason"] == "4 of 20 directions have h > 0 and sigma > 0; a fit needs 5"
     assert good["reason"] == ""
-    assert bad[list(NULLABLE)].isna().all()
+    assert bad[[name for name in NULLABLE if name not in RANK_MODEL]].isna().all()
     assert good[list(NULLABLE)].notna().all()
     assert (bad["n_used"], bad["n_nonpositive"]) == (4, 16)
+    assert (bad[RANK_MODEL] == good[RANK_MODEL]).all()  # of the same singular values
+
+
+def test_rank_model_needs_singular_values_alone():
+    sigma, h = power_law(noise=0.3)
+    few = h.copy()
+    few[3:] = 0.0
+    flat = np.ones_like(h)
+    table = fit_exponents(
+        pd.concat(
+            [
+                layer(sigma, values, name=str(index), index=index)
+                for index, values in enumerate((h, few, flat))
+            ]
+            + [layer(sigma[:4], h[:4], name="short", index=3)]
+        ),
+        **SETTINGS,
+    )
+    assert list(table["status"]) == ["fit", "no fit", "no fit", "no fit"]
+    assert table["reason"][2].startswith("the curvatures do not change with rank")
+    for row in (1, 2):
+        assert (table.loc[row, RANK_MODEL] == table.loc[0, RANK_MODEL]).all()
+    assert table.loc[3, RANK_MODEL].isna().all()
+    assert table["reason"][3].startswith("4 of 4 directions")
+
+
+def test_layer_without_gradient_is_no_fit_and_has_no_direction():
+    nothing = layer([0.0], [0.0], name="dead", index=1, n_below_rank=20)
+    table = fit_exponents(pd.concat([layer(*power_law()), nothing]), **SETTINGS)
+    assert list(table["status"]) == ["fit", "no fit"]
+    dead = table.iloc[1]
+    assert dead["reason"] == "the layer's gradient is zero: it has no singular direction"
+    assert dead[list(NULLABLE)].isna().all()
+    assert (dead["n_directions"], dead["n_used"], dead["n_nonpositive"]) == (0, 0, 0)
+    assert dead["n_below_rank"] == 20
+    assert (dead["epoch"], dead["role"]) == (7, "conv")
 
 
 def test_divergent_bound_is_missing_not_infinite():

@@ -89,13 +89,16 @@ def test_errors_are_those_of_separate_fits():
             fits[part]
         )
 
-    def error(s_of, fit_of):
-        s, (alpha, gamma, _) = fits[s_of][2], fits[fit_of]
+    def error(alpha_of, rest_of):
+        alpha, (_, gamma, s) = fits[alpha_of][0], fits[rest_of]
         return abs(s - alpha * gamma) / abs(s)
 
     assert row["error_same"] == pytest.approx(error("whole", "whole"))
-    both = error("second", "first") + error("first", "second")
+    both = error("first", "second") + error("second", "first")
     assert row["error_halves"] == pytest.approx(both / 2)
+    one, two = fits["first"][2], fits["second"][2]
+    repeat = abs(one - two) * (1 / abs(one) + 1 / abs(two)) / 2
+    assert row["error_repeat"] == pytest.approx(repeat)
     assert row["n_used"] == 20
 
 

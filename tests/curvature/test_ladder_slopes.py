@@ -143,11 +143,58 @@ def test_directions_without_an_alignment_are_dropped_and_counted():
     row = fit_decomposition(partly, **SETTINGS).iloc[0]
     expected = fit_decomposition(whole[~beyond], **SETTINGS).iloc[0]
     assert (row["n_used"], row["n_dropped"]) == (len(whole) - 3, 3)
+    assert (row["n_nonpositive"], row["n_beyond_rank"]) == (0, 3)
     assert row["alpha"] == expected["alpha"]
     assert row["phi_a"] == expected["phi_a"]
     # The ladder's own ratios do not need the alignments.
     ratios = fit_ladder(partly, **SETTINGS).set_index("ratio")
     assert ratios.loc["exact/kronecker", "n_dropped"] == 0
+
+
+def test_every_dropped_entry_has_one_reason():
+    values = factors_of(np.random.default_rng(0))
+    values["directional_curvature"][[1, 4, 19]] = [-1.0, 0.0, -1.0]
+    values["kronecker"][6] = -1e-9
+    for name in ("rho_delta", "lambda_delta"):
+        values[name][17:] = np.nan  # the last of these has no positive curvature either
+    row = fit_decomposition(layer(values), **SETTINGS).iloc[0]
+    counts = row[["n_used", "n_dropped", "n_nonpositive", "n_beyond_rank"]]
+    assert list(counts) == [14, 6, 4, 2]
+    unknown = dict.fromkeys(FACTORS, np.full(20, np.nan))
+    row = fit_decomposition(layer(values | unknown), **SETTINGS).iloc[0]
+    assert row["reason"] == "rho_delta was not measured for this layer"
+    assert list(row[counts.index]) == [0, 20, 3, 0]
+
+
+def test_r2_of_alpha_is_that_of_the_entries_that_enter():
+    values = factors_of(np.random.default_rng(3), exact_noise=1.0)
+    values["directional_curvature"][[2, 8]] *= -1
+    values["rho_a"][18:] = np.nan
+    row = fit_decomposition(layer(values), **SETTINGS).iloc[0]
+    used = (values["directional_curvature"] > 0) & ~np.isnan(values["rho_a"])
+    logs = np.log(values["directional_curvature"][used]), np.log(SIGMA[used])
+    assert row["alpha_r2"] == pytest.approx(np.corrcoef(*logs)[0, 1] ** 2)
+    assert row["alpha_r2"] < 0.95
+
+
+@pytest.mark.parametrize("rung", [np.nan, 0.0])
+def test_layers_without_gradient_have_neither_ladder_nor_decomposition(rung):
+    rungs = dict.fromkeys((*EMPIRICAL, *TRUE, *FACTORS), [rung])
+    dead = layer({**rungs, "directional_curvature": [0.0]}, sigma=[0.0], name="dead", index=1)
+    values = {**ladder_of_powers(), **factors_of(np.random.default_rng(0))}
+    table = pd.concat([layer(values), dead])
+    row = fit_decomposition(table, **SETTINGS).iloc[1]
+    assert (row["layer"], row["status"]) == ("dead", "no fit")
+    assert row["reason"] == "the layer's gradient is zero: it has no singular direction"
+    assert row[list(NULLABLE_DECOMPOSITION)].isna().all()
+    assert list(row[["n_used", "n_dropped", "n_nonpositive", "n_beyond_rank"]]) == [0, 0, 0, 0]
+    ladder = fit_ladder(table, **SETTINGS)
+    ratios = ladder[ladder["layer"] == "dead"]
+    assert list(ratios["ratio"]) == list(RATIOS)
+    assert (ratios["status"] == "no fit").all()
+    assert (ratios["reason"] != "").all()
+    assert (ratios[["n_used", "n_dropped"]] == 0).all(axis=None)
+    assert ratios[list(NULLABLE_LADDER)].isna().all(axis=None)
 
 
 def test_decomposition_finds_every_slope_of_exact_laws():
@@ -197,7 +244,7 @@ def test_layers_without_factors_or_entries_have_no_decomposition():
     )
     assert list(table["status"]) == ["fit", "no fit", "no fit"]
     assert "not measured" in table["reason"][1]
-    assert "5" in table["reason"][2]
+    assert table["reason"][2].startswith("4 of 20 directions have h, sigma, Kronecker")
     assert list(table["n_used"]) == [20, 0, 4]
     assert table.loc[1:, list(NULLABLE_DECOMPOSITION)].isna().all(axis=None)
 

@@ -22,6 +22,7 @@ from spectral_laws.artifacts import (
     write_arrays,
 )
 from spectral_laws.curvature.datasets.samples import Samples
+from spectral_laws.curvature.exponents import fit_exponents
 from spectral_laws.curvature.spectra import RUNGS
 
 DATA = {
@@ -328,3 +329,21 @@ def test_every_option_has_help(root, name):
     assert len(options) >= 3
     assert [option.name for option in options if not option.help] == []
     assert command.help
+
+
+def test_a_layer_without_gradient_has_one_row_of_zeros(measure, folder, tmp_path):
+    arrays = read_arrays(folder / "networks.safetensors")
+    for name, array in arrays.items():
+        if name.endswith("layers.0.bias"):
+            array[:] = -1e3  # every unit is dead
+    path = tmp_path / "networks.safetensors"
+    write_arrays(arrays, path, Provenance({}))
+    status, errors = measure(checkpoints=path)
+    assert status == 0, errors
+    table = read_table(tmp_path / "spectra.parquet")
+    dead = table[table["layer"] == "layers.0"]
+    assert (dead.groupby(["seed", "epoch", "part"])["index"].count() == 1).all()
+    assert (dead[["singular_value", "directional_curvature"]] == 0).all(axis=None)
+    assert dead[list(RUNGS)].isna().all(axis=None)
+    fits = fit_exponents(table, top_k=5, confidence=0.9, resamples=100, seed=0)
+    assert set(fits.loc[fits["layer"] == "layers.0", "status"]) == {"no fit"}

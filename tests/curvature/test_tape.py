@@ -95,6 +95,68 @@ def test_double_backpropagation_stands_in_with_a_warning(between, reason, caplog
     )
 
 
+class StraightThrough(torch.autograd.Function):
+    """Clamps, with the gradient of the identity: another function's wherever it clamps."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x.clamp(-1.5, 1.5)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient
+
+
+def clipped(x: Tensor) -> Tensor:
+    with torch.no_grad():
+        factor = (1.5 / x.norm(dim=1, keepdim=True)).clamp(max=1.0)
+    return torch.tanh(x * factor)
+
+
+@pytest.mark.parametrize("between", [StraightThrough.apply, clipped], ids=["clamp", "clip"])
+def test_every_order_of_the_samples_gives_the_same_curvature(between, naive_curvature):
+    """A departure from autograd that only some samples show must not go unseen."""
+    model = Net(between).double()
+    x, y = data(8)
+    x *= torch.linspace(0.1, 3, 8)[:, None]
+    for order in (torch.arange(8), torch.arange(8).flip(0)):
+        found = measure_directional_curvature(
+            model, x[order], y[order], method="exact", chunk_size=2
+        )
+        expected = np.array(naive_curvature(model, x[order], y[order], found[0]))
+        np.testing.assert_allclose(found[0].directional_curvature, expected, rtol=1e-9, atol=1e-15)
+
+
+class Squeezing(nn.Module):
+    """Drops an axis of length one, and reads a number on the way."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = torch.tanh(x)
+        return x.unsqueeze(1).squeeze() * (1.0 if float(x.detach().abs().sum()) > 0 else 2.0)
+
+
+def test_squeezed_axes_numbers_read_on_the_way_and_recurrent_layers(naive_curvature):
+    class Recurrent(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.cell = nn.GRU(WIDTH, WIDTH, batch_first=True)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.cell(x[:, None, :].expand(-1, 3, -1))[0][:, -1]
+
+    x, y = data(6)
+    for between in (Squeezing(), Recurrent()):
+        model = Net(between).double()
+        for spectrum in measure_directional_curvature(model, x, y, method="exact", chunk_size=3):
+            expected = np.array(naive_curvature(model, x, y, spectrum))
+            np.testing.assert_allclose(
+                spectrum.directional_curvature,
+                expected,
+                rtol=1e-9,
+                atol=1e-13 * np.abs(expected).max(),
+            )
+
+
 @pytest.mark.parametrize(
     "between", [Counting(), lambda x: x.sin() * x.detach(), nn.RMSNorm(WIDTH)], ids=range(3)
 )
@@ -254,11 +316,11 @@ def test_fewer_samples_at_a_time_where_tangents_are_large(monkeypatch):
         f"{module}.record", lambda m, part, w: sizes.append(len(part)) or record(m, part, w)
     )
     plenty = tangent_curvatures(model, layers, directions, x, y, chunk_size=5)
-    assert sizes == [1, 5, 3]
+    assert sizes == [2, 5, 3]
     # Three directions of four numbers; the weight has 16, but none for each sample.
     sizes.clear()
     monkeypatch.setattr(f"{module}._ELEMENTS", 2 * 3 * WIDTH)
     scarce = tangent_curvatures(model, layers, directions, x, y, chunk_size=5)
-    assert sizes == [1, 2, 2, 2, 2]
+    assert sizes == [2, 2, 2, 2, 2]
     for a, b in zip(plenty.exact, scarce.exact, strict=True):
         torch.testing.assert_close(a, b, rtol=1e-10, atol=1e-14)

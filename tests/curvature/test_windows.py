@@ -71,6 +71,7 @@ def test_a_law_that_changes_with_rank_shows_in_the_windows():
     for window, last in (("top_k", 20), ("full", 40)):
         row = table.loc[window]
         assert (row["first"], row["last"], row["n_used"]) == (1, last, last)
+        assert (row["n_dropped"], row["n_nonpositive"]) == (0, 0)
         expected = np.polyfit(np.log(sigma[:last]), np.log(h[:last]), 1)[0]
         assert row["alpha"] == pytest.approx(expected)
         assert 1 < row["alpha_low"] < row["alpha"] < row["alpha_high"] < 3
@@ -83,11 +84,28 @@ def test_windows_with_too_few_entries_have_no_fit_and_only_final_networks_enter(
     assert list(table[table["status"] == "no fit"].index) == ["top5", "q1"]
     assert table.loc["top5", "reason"].startswith("0 of 5")
     assert table.loc[["top5", "q1"], list(NULLABLE_WINDOWS)].isna().all(axis=None)
-    assert table.loc["top10", "n_used"] == 5
+    counts = ["n_used", "n_dropped", "n_nonpositive"]
+    assert list(table.loc["top5", counts]) == [0, 5, 5]
+    assert list(table.loc["top10", counts]) == [5, 5, 5]
+    assert list(table.loc["top_k", counts]) == [15, 5, 5]
+    assert list(table.loc["q4", counts]) == [5, 0, 0]
     early = layer(1 / k, 1 / k, final=False, epoch=0)
     half = layer(1 / k, 1 / k, part="first")
     both = fit_windows(pd.concat([early, half, layer(1 / k, h)]), **SETTINGS)
     pd.testing.assert_frame_equal(both.set_index("window"), table)
+
+
+def test_layer_without_gradient_is_one_window_without_a_fit():
+    k = np.arange(1.0, 21)
+    nothing = layer([0.0], [0.0], name="dead", index=1)
+    table = fit_windows(pd.concat([layer(1 / k, k**-2), nothing]), **SETTINGS)
+    row = table[table["layer"] == "dead"].iloc[0]
+    assert (table["layer"] == "dead").sum() == 1
+    assert (row["window"], row["first"], row["last"], row["status"]) == ("top_k", 1, 0, "no fit")
+    assert row["reason"] == "the layer's gradient is zero: it has no singular direction"
+    assert list(row[["n_used", "n_dropped", "n_nonpositive"]]) == [0, 0, 0]
+    assert row[list(NULLABLE_WINDOWS)].isna().all()
+    assert (table[table["layer"] != "dead"]["status"] == "fit").all()
 
 
 def test_script_writes_what_the_library_computes(tmp_path, root):

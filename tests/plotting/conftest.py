@@ -588,7 +588,7 @@ def fit_tables(spectra, exponents):
             head | {"n_used": row["n_used"]} | (parts if fit else dict.fromkeys(parts)) | status
         )
         error = row["transfer_error"] if fit else np.nan
-        errors = {"error_same": error, "error_halves": 1.5 * error,
+        errors = {"error_same": error, "error_halves": 1.5 * error, "error_repeat": 1.6 * error,
                   "error_permuted": 0.6 * np.exp(0.3 * noise[3]),
                   "error_free": error * np.exp(0.5 * noise[4])}  # fmt: skip
         tables["independence"].append(head | (errors if fit else dict.fromkeys(errors)) | status)

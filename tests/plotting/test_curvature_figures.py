@@ -453,7 +453,7 @@ class TestIndependence:
     def test_medians_and_points_are_the_tables(self, tables, figures):
         rows = tables["independence"].query("model in @MAIN")
         upper, lower = figures("independence").axes
-        for name in ("error_same", "error_halves", "error_permuted", "error_free"):
+        for name in ("error_same", "error_halves", "error_repeat", "error_permuted", "error_free"):
             median = np.exp(np.log(100 * rows.groupby("seed")[name].median()).mean())
             assert f"{median:.2g} %" in texts(upper)
             assert np.isclose(dots(upper, size=MEDIAN)[:, 1], median, rtol=1e-12).any()

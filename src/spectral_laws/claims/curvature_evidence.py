@@ -130,6 +130,9 @@ CURVATURE: dict[str, Evidence] = {
         measure_transfer_error,
         {
             "disjoint halves": partial(measure_transfer_control, column="error_halves"),
+            "s repeated on the other half": partial(
+                measure_transfer_control, column="error_repeat"
+            ),
             "h permuted": partial(measure_transfer_control, column="error_permuted"),
             "least squares alone": partial(measure_transfer_control, column="error_free"),
         },

@@ -18,14 +18,17 @@ from spectral_laws.claims.curvature_selections import (
     models_text,
     with_roles,
 )
+from spectral_laws.claims.registry import load_claims
 from spectral_laws.claims.resampling import TRAINING, Index, Resampling, Vector
 from spectral_laws.claims.selections import count_groups
 from spectral_laws.claims.tables import ClaimTables
-from spectral_laws.claims.verdicts import Measurement
+from spectral_laws.claims.verdicts import Measurement, judge
 from spectral_laws.errors import NoFitError
 
 _GAPS = {"kronecker": "exact/kronecker", "kronecker_true": "exact/kronecker_true"}
 """Ratio of the ladder by the Kronecker curvature in it; true: expectation over the classes."""
+_FISHER = "gauss_newton/fisher"
+"""The part of a gap to the empirical Kronecker curvature that the true one does not have."""
 
 
 def measure_identity(tables: ClaimTables, resampling: Resampling, *, column: str) -> Measurement:
@@ -53,20 +56,19 @@ def measure_gap_slope(
 ) -> Measurement:
     """B10: median over layers of the slope of log chi on log sigma, chi = exact / Kronecker.
 
-    The reason says how large chi itself is.
+    The reason says how large chi itself is. With empirical factors it also says how large
+    Gauss-Newton over empirical Fisher is, a part of chi that grows as the loss goes to zero, and
+    whether factors of the true Fisher, which do without it, get another verdict.
 
     Raises:
         NoFitError: if no such layer was fitted, or a network was trained too few times.
     """
-    ladder = final_layers(tables, "ladder", models_of(tables, experiment))
-    layers = with_roles(ladder[ladder["ratio"] == _GAPS[kronecker]], roles)
-    rows, text = having(layers, "slope", what)
-    chi = rows["median"]
-    reason = (
-        f"{text}{medians_text(rows, 'slope')}; chi itself is {chi.median():.3g} in the median "
-        f"layer, {chi.min():.3g} to {chi.max():.3g}"
-    )
-    return layer_median(rows, "slope", resampling, reason)
+    ladder = with_roles(final_layers(tables, "ladder", models_of(tables, experiment)), roles)
+    measured, rows = _median_slope(ladder, kronecker, what, resampling)
+    if kronecker != "kronecker":
+        return measured
+    reason = f"{measured.reason}; {_fisher_text(ladder, rows, slope=True)}"
+    return replace(measured, reason=reason + _disagreement(ladder, what, measured, resampling))
 
 
 def measure_gap_correlation(
@@ -78,8 +80,9 @@ def measure_gap_correlation(
 ) -> Measurement:
     """B16: Spearman correlation over layers of |alpha - 2| and |log10 chi|, chi the layer's median.
 
-    Of the layers of all networks together, or (``within``) of each training's layers, mean over
-    trainings: then differences between architectures do not count.
+    Of the layers of all networks together, or (``within``) of each training's layers, median over
+    trainings: then differences between architectures do not count. With empirical factors the
+    reason of the former says how large Gauss-Newton over empirical Fisher is, a part of chi.
 
     Raises:
         NoFitError: if fewer than three layers have both, or a network was trained too few times.
@@ -104,6 +107,8 @@ def measure_gap_correlation(
         return pearson(stats.rankdata(distance[index]), stats.rankdata(gap[index]))
 
     if not within:
+        if kronecker == "kronecker":
+            reason += f"; {_fisher_text(ladder, rows, slope=False)}"
         return _measure_pooled(rows, spearman, resampling, reason)
     trainings = [
         {"model": group["model"].iloc[0], "seed": group["seed"].iloc[0],
@@ -158,6 +163,49 @@ def measure_layer_correlation(tables: ClaimTables, resampling: Resampling) -> Me
     layers = final_layers(tables, "decomposition", models_of(tables))
     rows, text = having(layers, "r_kronecker", "layers")
     return layer_median(rows, "r_kronecker", resampling, text + medians_text(rows, "r_kronecker"))
+
+
+def _median_slope(
+    ladder: pd.DataFrame, kronecker: str, what: str, resampling: Resampling
+) -> tuple[Measurement, pd.DataFrame]:
+    """B10 of one kind of factors, and the layers it is of."""
+    rows, text = having(ladder[ladder["ratio"] == _GAPS[kronecker]], "slope", what)
+    chi = rows["median"]
+    reason = (
+        f"{text}{medians_text(rows, 'slope')}; chi itself is {chi.median():.3g} in the median "
+        f"layer, {chi.min():.3g} to {chi.max():.3g}"
+    )
+    return layer_median(rows, "slope", resampling, reason), rows
+
+
+def _fisher_text(ladder: pd.DataFrame, layers: pd.DataFrame, *, slope: bool) -> str:
+    """How large Gauss-Newton over empirical Fisher is in the same layers."""
+    rungs = ladder.loc[ladder["ratio"] == _FISHER, [*LAYER, "median", "slope"]]
+    rows = rungs.merge(layers[LAYER], on=LAYER, validate="one_to_one").dropna()
+    name = "Gauss-Newton over empirical Fisher, a part of chi,"
+    if rows.empty:
+        return f"{name} is not known in these layers"
+    fewer = f" of the {len(rows)} that have it" if len(rows) < len(layers) else ""
+    text = f"{name} is {rows['median'].median():.3g} in the median layer{fewer}"
+    return f"{text}, its median slope {rows['slope'].median():.3g}" if slope else text
+
+
+def _disagreement(
+    ladder: pd.DataFrame, what: str, measured: Measurement, resampling: Resampling
+) -> str:
+    """The verdicts on B10 with empirical and with true factors, if they differ."""
+    try:
+        true, _ = _median_slope(ladder, "kronecker_true", what, resampling)
+    except NoFitError:  # there is none to disagree with; beside the claim stands why
+        return ""
+    claim = next(claim for claim in load_claims() if claim.id == "B10")
+    verdicts = judge(claim, measured), judge(claim, true)
+    if verdicts[0] == verdicts[1]:
+        return ""
+    return (
+        f"; the factors disagree: {verdicts[0]} with those of the empirical Fisher, {verdicts[1]} "
+        "with those of the true one"
+    )
 
 
 def pearson(x: Vector, y: Vector) -> float:

@@ -18,9 +18,10 @@ from spectral_laws.claims.tables import ClaimTables
 from spectral_laws.claims.verdicts import Measurement
 from spectral_laws.errors import NoFitError
 
-TransferControl = Literal["error_halves", "error_permuted", "error_free"]
+TransferControl = Literal["error_halves", "error_repeat", "error_permuted", "error_free"]
 _CONTROLS: dict[TransferControl, str] = {
-    "error_halves": "with alpha gamma and s from disjoint halves of the batch",
+    "error_halves": "with alpha from one half of the batch, gamma and s from the other",
+    "error_repeat": "between the s of the two halves",
     "error_permuted": "with h permuted",
     "error_free": "from least squares alone at the observed R^2",
 }
@@ -50,7 +51,9 @@ def measure_transfer_control(
 ) -> Measurement:
     """Beside B11: the median error of one control.
 
-    ``error_halves``: s of one half of the batch against alpha gamma of the other, both ways.
+    ``error_halves``: alpha of one half of the batch, gamma and s of the other, both ways: least
+    squares makes it the difference of the two alphas. ``error_repeat``: s of one half against s of
+    the other, the noise to set beside it.
     ``error_permuted``: h permuted among the directions. ``error_free``: what least squares leaves
     for residuals of random direction at the observed R^2, no matter what relates h and sigma.
 

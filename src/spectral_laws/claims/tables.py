@@ -50,7 +50,14 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     ),
     "ladder": (*_LAYER, "ratio", "median", "slope", "status"),
     "decomposition": (*_LAYER, "identity_gap", "kronecker_gap", "r_kronecker", "status"),
-    "independence": (*_LAYER, "error_same", "error_halves", "error_permuted", "error_free"),
+    "independence": (
+        *_LAYER,
+        "error_same",
+        "error_halves",
+        "error_repeat",
+        "error_permuted",
+        "error_free",
+    ),
     "weights": (*_LAYER, "decay", "tail_exponent"),
     "factor_models": (*_LAYER, "factor", "same"),
     "finite_differences": (

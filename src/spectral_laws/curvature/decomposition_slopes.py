@@ -8,6 +8,7 @@ from spectral_laws.curvature.layer_tables import (
     EXACT,
     LAYER,
     SIGMA,
+    Mask,
     MeasuredLayer,
     SlopeBootstrap,
     Vector,
@@ -16,6 +17,7 @@ from spectral_laws.curvature.layer_tables import (
     layer_table,
     measured_layers,
     require_columns,
+    require_entries,
 )
 from spectral_laws.errors import NoFitError
 from spectral_laws.progress import track
@@ -24,8 +26,9 @@ FACTORS = ("rho_delta", "rho_a", "lambda_delta", "lambda_a")
 SLOPES = ("alpha", "beta_delta", "beta_a", "beta", "phi_delta", "phi_a", "phi", "chi")
 
 _SLOPE_COLUMNS = tuple(f"{name}{part}" for name in SLOPES for part in ("", "_low", "_high"))
-_NUMBERS = (*_SLOPE_COLUMNS, "identity_gap", "kronecker_gap", "r_kronecker")
-_COLUMNS = (*LAYER, "n_used", "n_dropped", *_NUMBERS, "status", "reason")
+_NUMBERS = (*_SLOPE_COLUMNS, "alpha_r2", "identity_gap", "kronecker_gap", "r_kronecker")
+_COUNTS = ("n_used", "n_dropped", "n_nonpositive", "n_beyond_rank")
+_COLUMNS = (*LAYER, *_COUNTS, *_NUMBERS, "status", "reason")
 
 NULLABLE_DECOMPOSITION = _NUMBERS
 """Columns that are missing where status is 'no fit' (``r_kronecker`` also where the Kronecker
@@ -51,11 +54,14 @@ def fit_decomposition(
         seed: root seed of the resampling.
 
     Returns:
-        One row per (model, seed, layer): every slope with its interval,
-        ``identity_gap`` = alpha - (beta + phi + chi), ``kronecker_gap`` = largest
+        One row per (model, seed, layer): every slope with its interval, ``alpha_r2`` of the fit of
+        alpha, ``identity_gap`` = alpha - (beta + phi + chi), ``kronecker_gap`` = largest
         |K_k - rho rho lambda lambda| / K_k, ``r_kronecker`` = Pearson correlation of log K_k and
-        log sigma_k^2. Layers without factors, or with fewer than 5 entries, have ``status``
-        'no fit', a ``reason``, and :data:`NULLABLE_DECOMPOSITION` missing.
+        log sigma_k^2. Of the ``n_dropped`` entries ``n_nonpositive`` have a quantity that is zero
+        or negative, the others, ``n_beyond_rank``, lie beyond the rank of a factor and have no
+        alignment. Layers without factors, with fewer than 5 entries, or whose gradient is zero have
+        ``status`` 'no fit', a ``reason``, and :data:`NULLABLE_DECOMPOSITION` missing; without
+        factors all entries are dropped, ``n_nonpositive`` of them also because h <= 0.
 
     Raises:
         DataError: if a column is missing.
@@ -73,14 +79,17 @@ def fit_decomposition(
 
 def _layer_record(layer: MeasuredLayer, top_k: int, bootstrap: SlopeBootstrap) -> dict[str, object]:
     sigma, exact = (layer.values(name)[:top_k] for name in (SIGMA, EXACT))
-    record = layer.record | {"n_used": 0, "n_dropped": sigma.size}
+    record = layer.record | _counts(np.zeros(sigma.size, np.bool_), exact <= 0)
+    record["n_beyond_rank"] = 0
     try:
+        layer.require_gradient()
         columns = {
             name: measured_values(layer, name, top_k) for name in ("kronecker", *FACTORS)
         } | {"sigma": sigma, "exact": exact}
         used = np.all([values > 0 for values in columns.values()], axis=0)
-        n_used = int(np.count_nonzero(used))
-        record |= {"n_used": n_used, "n_dropped": sigma.size - n_used}
+        nonpositive = np.any([values <= 0 for values in columns.values()], axis=0)
+        record |= _counts(used, nonpositive)
+        require_entries(used, "h, sigma, Kronecker curvature and its factors > 0")
         kept = {name: values[used] for name, values in columns.items()}
         fits = _slopes(kept, layer, bootstrap)
     except NoFitError as error:
@@ -98,10 +107,20 @@ def _layer_record(layer: MeasuredLayer, top_k: int, bootstrap: SlopeBootstrap) -
     )
 
 
+def _counts(used: Mask, nonpositive: Mask) -> dict[str, object]:
+    """Entries that enter and that do not, and why: what is not zero or negative is missing."""
+    return {
+        "n_used": int(np.count_nonzero(used)),
+        "n_dropped": int(np.count_nonzero(~used)),
+        "n_nonpositive": int(np.count_nonzero(nonpositive)),
+        "n_beyond_rank": int(np.count_nonzero(~used & ~nonpositive)),
+    }
+
+
 def _slopes(
     kept: dict[str, Vector], layer: MeasuredLayer, bootstrap: SlopeBootstrap
 ) -> dict[str, float]:
-    """Every slope of :data:`SLOPES` with its interval."""
+    """Every slope of :data:`SLOPES` with its interval, and R^2 of alpha."""
     ordinates = {
         "alpha": kept["exact"],
         "beta_delta": kept["lambda_delta"],
@@ -116,6 +135,8 @@ def _slopes(
     for name, ordinate in ordinates.items():
         fit, slope = bootstrap.fit(kept["sigma"], ordinate, "decomposition", *layer.path, name)
         values |= {name: fit.slope, f"{name}_low": slope.low, f"{name}_high": slope.high}
+        if name == "alpha":
+            values["alpha_r2"] = fit.r2
     return values
 
 

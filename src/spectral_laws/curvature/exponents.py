@@ -15,6 +15,7 @@ from spectral_laws.curvature.layer_tables import (
     layer_table,
     measured_layers,
     require_columns,
+    require_entries,
 )
 from spectral_laws.errors import NoFitError
 from spectral_laws.fitting.loglog import fit_loglog
@@ -46,8 +47,9 @@ _COLUMNS = [
 ]
 
 NULLABLE = (*_NUMBERS, "rank_model", *_BIC)
-"""Columns that are missing where status is 'no fit' (``participation_bound`` also where
-alpha gamma <= 1, because the bound is then infinite)."""
+"""Columns that may be missing. Exponents and what is made of them are where status is 'no fit'
+(``participation_bound`` also where alpha gamma <= 1, because the bound is then infinite); the rank
+model and its BIC, which do without curvatures, where fewer than 5 singular values are positive."""
 
 
 def fit_exponents(
@@ -62,7 +64,7 @@ def fit_exponents(
     the positive curvatures sorted in decreasing order, against their own rank: that is
     ``s_sorted``. Transfer errors are |s - alpha gamma| / |s|, with s and with ``s_sorted``. The
     participation ratio is that of the positive curvatures, its bound that of k^-(alpha gamma).
-    Rank models are of all ``top_k`` singular values.
+    Rank models are of all ``top_k`` singular values, whatever the curvatures are.
 
     Args:
         spectra: one row per (model, seed, epoch, part, layer, index k), as measured.
@@ -72,10 +74,12 @@ def fit_exponents(
         seed: root seed of the resampling.
 
     Returns:
-        One row per (model, seed, epoch, layer), in this order, layers by depth. Where fewer than 5
-        entries are usable ``status`` is 'no fit', ``reason`` says why, and the columns
-        :data:`NULLABLE` are missing. ``n_below_rank`` of the leading ``top_k`` directions are not
-        there because the gradient has a smaller rank.
+        One row per (model, seed, epoch, layer), in this order, layers by depth. ``status`` is that
+        of the exponents: 'no fit' where fewer than 5 entries are usable, with a ``reason`` that
+        counts them among all ``n_directions``. The rank model is there whenever 5 singular values
+        are positive. :data:`NULLABLE` says which columns may be missing. ``n_below_rank`` of the
+        leading ``top_k`` directions are not there because the gradient has a smaller rank; a layer
+        whose gradient is zero has none.
 
     Raises:
         DataError: if a column is missing, or a layer's index is not 1, 2, ..., K.
@@ -99,22 +103,31 @@ def fit_exponents(
 def _layer_record(layer: MeasuredLayer, top_k: int, bootstrap: SlopeBootstrap) -> dict[str, object]:
     """One row of the table: who the layer is, what was counted, and its fits."""
     k, sigma, h = (layer.values(name)[:top_k] for name in ("index", SIGMA, EXACT))
-    asked = len(layer.rows) + int(layer.rows["n_below_rank"].iloc[0])
+    asked = len(layer.rows) + int(str(layer.record["n_below_rank"]))
     record = layer.record | {
         "n_directions": k.size,
         "n_used": layer.n_usable(top_k),
         "n_nonpositive": int(np.count_nonzero(h <= 0)),
         "n_below_rank": min(top_k, asked) - k.size,
     }
-    stream = (*layer.path, "epoch", int(layer.rows["epoch"].iloc[0]))
+    record |= _rank_model(sigma)
+    stream = (*layer.path, "epoch", int(str(layer.record["epoch"])))
     try:
+        layer.require_gradient()
         fits = _exponents(k, sigma, h, stream, bootstrap)
         fits |= _concentration(sigma, h, fits)
-        models = compare_rank_models(sigma)
     except NoFitError as error:
-        return record | {"status": "no fit", "reason": str(error), "rank_model": None}
-    bic = {f"bic_{model}": value for model, value in models.bic.items()}
-    return record | {"status": "fit", "reason": "", "rank_model": models.best} | fits | bic
+        return record | {"status": "no fit", "reason": str(error)}
+    return record | {"status": "fit", "reason": ""} | fits
+
+
+def _rank_model(sigma: Vector) -> dict[str, object]:
+    """The rank model with its criteria, which needs no curvature; missing if sigma is too short."""
+    try:
+        models = compare_rank_models(sigma)
+    except NoFitError:  # fewer than 5 directions: the exponents' reason counts them
+        return {"rank_model": None}
+    return {"rank_model": models.best} | {f"bic_{name}": bic for name, bic in models.bic.items()}
 
 
 def _exponents(
@@ -122,6 +135,7 @@ def _exponents(
 ) -> dict[str, float]:
     """Value, interval, standard error and R^2 of the three exponents, on the same entries."""
     used = (h > 0) & (sigma > 0)
+    require_entries(used, "h > 0 and sigma > 0")
     axes = {"alpha": (sigma, h, 1), "gamma": (k, sigma, -1), "s": (k, h, -1)}
     values: dict[str, float] = {}
     for name, (x, y, sign) in axes.items():

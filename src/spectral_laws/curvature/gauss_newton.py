@@ -62,10 +62,10 @@ def gauss_newton_curvatures(
     arguments = (model, layers, directions, inputs, targets)
     options = {"chunk_size": chunk_size, "label_smoothing": label_smoothing, "label": label}
     with torch.no_grad():
-        logits = model(inputs[:1])
+        logits = model(inputs[:2])
     possible = logits.dim() == 2 and not any(layer.name in irregular for layer in layers)
     n_directions = sum(len(found.values) for found in directions)
-    if possible and logits.numel() - 1 <= n_directions / 2:
+    if possible and logits.shape[-1] - 1 <= n_directions / 2:
         return reverse_gauss_newton(*arguments, **options)  # type: ignore[arg-type]
     try:
         found = tangent_curvatures(*arguments, **options, second_order=False)  # type: ignore[arg-type]

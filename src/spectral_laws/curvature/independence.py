@@ -31,7 +31,7 @@ from spectral_laws.rng import generator
 Path = tuple[str | int, ...]
 PARTS = ("first", "second", "whole")
 _SLOPES = tuple(f"{name}_{part}" for part in PARTS for name in ("s", "alpha", "gamma"))
-_ERRORS = ("error_same", "error_halves", "error_permuted", "error_free")
+_ERRORS = ("error_same", "error_halves", "error_repeat", "error_permuted", "error_free")
 _NUMBERS = (*_SLOPES, "alpha_r2", "gamma_r2", *_ERRORS)
 _COLUMNS = (*LAYER, "n_used", *_NUMBERS, "status", "reason")
 
@@ -135,8 +135,12 @@ def fit_independence(
         One row per (model, seed, layer): s, alpha, gamma of every part, R^2 on the whole,
 
         - ``error_same`` = |s - alpha gamma| / |s| on the whole batch,
-        - ``error_halves`` = mean of |s_2 - alpha_1 gamma_1| / |s_2| and
-          |s_1 - alpha_2 gamma_2| / |s_1|: the fits of the two sides share no sample,
+        - ``error_halves`` = mean of |s_2 - alpha_1 gamma_2| / |s_2| and
+          |s_1 - alpha_2 gamma_1| / |s_1|: the fits of alpha and gamma share no sample. As
+          s_2 = alpha_2 gamma_2 but for the residual, it is close to |alpha_1 - alpha_2| / |alpha|:
+          how well alpha is repeated, which is all that such a test can see,
+        - ``error_repeat`` = mean of |s_2 - s_1| / |s_2| and |s_1 - s_2| / |s_1|: how well s itself
+          is repeated, to be set beside it,
         - ``error_permuted``: as ``error_same``, with h shuffled (median over permutations),
         - ``error_free``: see :func:`free_error`.
 
@@ -199,8 +203,13 @@ def _layer_record(
     return record | {
         "alpha_r2": same.alpha_r2,
         "gamma_r2": same.gamma_r2,
-        "error_same": _error(same.s, same),
-        "error_halves": (_error(second.s, first) + _error(first.s, second)) / 2,
+        "error_same": _error(same.s, same.alpha * same.gamma),
+        "error_halves": (
+            _error(second.s, first.alpha * second.gamma)
+            + _error(first.s, second.alpha * first.gamma)
+        )
+        / 2,
+        "error_repeat": (_error(second.s, first.s) + _error(first.s, second.s)) / 2,
         "error_permuted": permuted_error(same, permutations=permutations, generator=stream),
         "error_free": free_error(same),
         "status": "fit",
@@ -218,9 +227,9 @@ def _part_fit(part: str, layer: MeasuredLayer | None, top_k: int) -> Transfer:
         raise NoFitError(f"{part} part of the batch: {error}") from None
 
 
-def _error(s: float, fit: Transfer) -> float:
-    """|s - alpha gamma| / |s|, alpha and gamma those of ``fit``."""
-    return abs(s - fit.alpha * fit.gamma) / abs(s)
+def _error(s: float, predicted: float) -> float:
+    """Relative to s."""
+    return abs(s - predicted) / abs(s)
 
 
 def _squared_correlation(x: Vector, y: Vector) -> float:

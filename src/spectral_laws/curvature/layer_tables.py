@@ -8,12 +8,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from spectral_laws.artifacts import check_finite
-from spectral_laws.errors import DataError
+from spectral_laws.errors import DataError, NoFitError
 from spectral_laws.fitting.bootstrap import Interval, bootstrap_slope_interval
-from spectral_laws.fitting.loglog import LogLogFit, fit_loglog
+from spectral_laws.fitting.loglog import MINIMUM_POINTS, LogLogFit, fit_loglog
 from spectral_laws.rng import generator
 
 Vector = NDArray[np.float64]
+Mask = NDArray[np.bool_]
 
 LAYER = ("model", "seed", "layer_index", "layer", "kind", "role")
 """Columns that say which layer of which network a row is about."""
@@ -28,7 +29,7 @@ class MeasuredLayer:
 
     Attributes:
         record: the columns that are the same in all of its rows.
-        rows: the table's rows.
+        rows: the table's rows, one per singular direction; none where the gradient is zero.
     """
 
     record: dict[str, object]
@@ -53,6 +54,11 @@ class MeasuredLayer:
     def values(self, column: str) -> Vector:
         """A column as numbers, missing ones NaN."""
         return self.rows[column].to_numpy(np.float64)
+
+    def require_gradient(self) -> None:
+        """Raise NoFitError if the layer has no singular direction, because its gradient is zero."""
+        if self.rows.empty:
+            raise NoFitError("the layer's gradient is zero: it has no singular direction")
 
 
 @dataclass(frozen=True)
@@ -87,6 +93,18 @@ class SlopeBootstrap:
         return fit, interval
 
 
+def require_entries(used: Mask, condition: str) -> None:
+    """Raise NoFitError if fewer than 5 directions are ``used``, those that have ``condition``.
+
+    The message counts them among all directions, which a fit to the used ones cannot know.
+    """
+    n_used = int(np.count_nonzero(used))
+    if n_used < MINIMUM_POINTS:
+        raise NoFitError(
+            f"{n_used} of {used.size} directions have {condition}; a fit needs {MINIMUM_POINTS}"
+        )
+
+
 def require_columns(table: pd.DataFrame, columns: Sequence[str], *, name: str) -> None:
     """Raise DataError if ``table``, called ``name``, lacks a column."""
     missing = [column for column in dict.fromkeys(columns) if column not in table.columns]
@@ -114,6 +132,9 @@ def measured_layers(
 ) -> Iterator[MeasuredLayer]:
     """The layers of a spectra table, ordered by ``by`` (model, seed, depth, ...).
 
+    A layer whose gradient is zero has no singular direction. In the table it is one row with
+    sigma = h = 0, which is no measurement: such a layer comes without rows.
+
     Args:
         spectra: one row per layer and direction.
         by: columns that tell layers apart.
@@ -133,6 +154,8 @@ def measured_layers(
             )
         check_finite(f"singular values of {layer.name}", layer.values(SIGMA))
         check_finite(f"directional curvatures of {layer.name}", layer.values(EXACT))
+        if (layer.values(SIGMA) == 0).all():
+            layer = MeasuredLayer(layer.record, rows.iloc[:0])
         yield layer
 
 

@@ -195,26 +195,28 @@ def spectra_table(
     layer_index (from 0, in the order of the spectra), layer, kind, role, n_rows, n_columns, index
     (k from 1), singular_value, directional_curvature (of any sign), method, n_samples, train_loss
     (mean cross-entropy of the batch), n_below_rank (leading directions cut by the gradient's
-    numerical rank), and :data:`RUNGS`, missing without ``ladders``.
+    numerical rank), and :data:`RUNGS`, missing without ``ladders``. A layer without any direction
+    (its gradient is zero) has one row, with zeros and without rungs.
     """
     tables = []
     for i, spectrum in enumerate(spectra):
         n_rows, n_columns = spectrum.matrix_shape
         columns: dict[str, Any] = dict(place) | {"part": part}
         columns |= layer_columns(network, place["architecture"], spectrum, i)
+        k = len(spectrum.singular_values)
         columns |= {
             "n_rows": n_rows,
             "n_columns": n_columns,
-            "index": np.arange(1, len(spectrum.singular_values) + 1),
-            "singular_value": spectrum.singular_values,
-            "directional_curvature": spectrum.directional_curvature,
+            "index": np.arange(1, max(k, 1) + 1),
+            "singular_value": spectrum.singular_values if k else np.zeros(1),
+            "directional_curvature": spectrum.directional_curvature if k else np.zeros(1),
             "method": spectrum.method,
             "n_samples": spectrum.n_samples,
             "train_loss": spectrum.loss,
             "n_below_rank": spectrum.n_below_rank,
         }
         for rung in RUNGS:
-            values = None if ladders is None else getattr(ladders[i], rung)
+            values = None if ladders is None or k == 0 else getattr(ladders[i], rung)
             columns[rung] = np.nan if values is None else values
         tables.append(pd.DataFrame(columns))
     return pd.concat(tables, ignore_index=True)

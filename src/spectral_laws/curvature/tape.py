@@ -74,7 +74,7 @@ def _largest(operations: Sequence[Operation], weights: Sequence[Tensor]) -> int:
         if all(id(leaf) in fixed for leaf in operation.leaves if isinstance(leaf, Tensor)):
             fixed |= {id(out) for out in outputs}
         else:
-            largest = max(largest, *(out.numel() for out in outputs))
+            largest = max([largest, *(out.numel() for out in outputs)])
     return largest
 
 
@@ -161,7 +161,11 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             before = target.detach().clone()
             self._note(torch.clone, [target], before)
             leaves[place] = before
+        before_geometry = (target.size(), target.stride(), target.storage_offset())
         result = func(*args, **kwargs)
+        geometry = (target.size(), target.stride(), target.storage_offset())
+        if geometry != before_geometry:
+            raise TapeError(f"{func} changes the shape of a tensor in place")
 
         def changed(*args: Any, **kwargs: Any) -> Tensor:  # noqa: ANN401
             flat, own_spec = tree_flatten((args, kwargs))
@@ -173,7 +177,6 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
         after = target.detach().clone()
         self._append(changed, leaves, spec, [after])
-        geometry = (target.size(), target.stride(), target.storage_offset())
 
         # torch.as_strided_scatter has a wrong derivative in its first argument (torch 2.13).
         def scattered(base: Tensor, value: Tensor) -> Tensor:

@@ -13,12 +13,14 @@ from spectral_laws.curvature.layer_tables import (
     final_networks,
     layer_table,
     measured_layers,
+    require_entries,
 )
 from spectral_laws.errors import NoFitError
 from spectral_laws.progress import track
 
 _NUMBERS = ("alpha", "alpha_low", "alpha_high", "alpha_r2")
-_COLUMNS = (*LAYER, "window", "first", "last", "n_used", *_NUMBERS, "status", "reason")
+_COUNTS = ("n_used", "n_dropped", "n_nonpositive")
+_COLUMNS = (*LAYER, "window", "first", "last", *_COUNTS, *_NUMBERS, "status", "reason")
 _LEADING = (5, 10)
 
 NULLABLE_WINDOWS = _NUMBERS
@@ -44,9 +46,11 @@ def fit_windows(
         seed: root seed of the resampling.
 
     Returns:
-        One row per (model, seed, layer, window) with its ``first`` and ``last`` index. Windows
-        with fewer than 5 usable entries have ``status`` 'no fit', a ``reason``, and
-        :data:`NULLABLE_WINDOWS` missing.
+        One row per (model, seed, layer, window) with its ``first`` and ``last`` index. Of its
+        directions ``n_used`` have h > 0 and sigma > 0, ``n_dropped`` have not, ``n_nonpositive`` of
+        these because h <= 0. Windows with fewer than 5 usable entries have ``status`` 'no fit', a
+        ``reason``, and :data:`NULLABLE_WINDOWS` missing. A layer whose gradient is zero has the one
+        window ``top_k``, from 1 to 0, without a fit.
 
     Raises:
         DataError: if a column is missing, or a layer's index is not 1, 2, ..., K.
@@ -82,9 +86,16 @@ def _window_record(
     layer: MeasuredLayer, window: str, first: int, last: int, bootstrap: SlopeBootstrap
 ) -> dict[str, object]:
     sigma, h = (layer.values(name)[first - 1 : last] for name in (SIGMA, EXACT))
+    used = (sigma > 0) & (h > 0)
     record = layer.record | {"window": window, "first": first, "last": last}
-    record["n_used"] = int(np.count_nonzero((sigma > 0) & (h > 0)))
+    record |= {
+        "n_used": int(np.count_nonzero(used)),
+        "n_dropped": int(np.count_nonzero(~used)),
+        "n_nonpositive": int(np.count_nonzero(h <= 0)),
+    }
     try:
+        layer.require_gradient()
+        require_entries(used, "h > 0 and sigma > 0")
         fit, slope = bootstrap.fit(sigma, h, "windows", *layer.path, window)
     except NoFitError as error:
         return record | {"status": "no fit", "reason": str(error)}

@@ -31,8 +31,9 @@ from spectral_laws.plotting.tables import groups
 ERRORS = {
     "error_same": "whole\nbatch",
     "error_halves": "disjoint\nhalves",
+    "error_repeat": "$s$\nrepeated",
     "error_permuted": "permuted\n$h$",
-    "error_free": "least squares\nalone",
+    "error_free": "free by\nleast sq.",
 }
 _COLUMNS = (*LAYER, "status", *ERRORS)
 
@@ -43,8 +44,9 @@ def draw_curvature_independence(
 ) -> Figure:
     """Relative errors of s = alpha gamma, each with what it takes away from the agreement.
 
-    (a) |s - alpha gamma| / |s| with all three slopes from the whole batch; with alpha gamma from
-    one half of the batch and s from the other; with the curvatures permuted among the directions;
+    (a) |s - alpha gamma| / |s| with all three slopes from the whole batch; with alpha from one half
+    of the batch, gamma and s from the other; beside it s of one half against s of the other; with
+    the curvatures permuted among the directions;
     and the error that least squares leaves for residuals of random direction at the observed R^2.
     Faint points: one layer of one seed; large ones: median over layers, mean over seeds with
     Student's interval. (b) The first against the last, layer by layer: below the line s = alpha
