@@ -38,6 +38,7 @@ TABLES = [
     "curvature/experiments",
     "curvature/eigenvalues",
     "curvature/finite_differences",
+    "curvature/layer_rates",
 ]
 
 try:

@@ -4,6 +4,7 @@ import hashlib
 import json
 import logging
 import sys
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -61,11 +62,14 @@ def state_key(
     *,
     seed: int,
     device: str,
+    layer_rates: Mapping[str, float] | None = None,
 ) -> str:
     """Hash of everything that the result of a training depends on."""
     digest = hashlib.sha256()
     facts = [_FORMAT, torch.__version__, device, seed, sorted(snapshots)]
     facts.append(settings.model_dump(mode="json"))
+    # A factor of 1 changes nothing, so it is left out.
+    facts.append({layer: factor for layer, factor in (layer_rates or {}).items() if factor != 1})
     digest.update(json.dumps(facts, sort_keys=True).encode())
     # A state made by other code is not this training's.
     sources = [sys.modules[type(module).__module__] for module in model.modules()]
