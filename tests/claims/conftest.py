@@ -468,6 +468,31 @@ def make_finite_differences(*, models=("mlp", "resnet18"), seeds=4, negative=0.5
     return pd.DataFrame(rows)
 
 
+def make_layer_rates(*, gains=None, models=("mlp",), seeds=5, noise=0.1, scaled=4):
+    """Accuracies around 97 % plus a planted gain in points by variant, paired by training."""
+    gains = {"b = 0.5": 0.1, "b = 1": -0.2, "inverse": -1.0, "random": -0.5} | (gains or {})
+    numbers = {"none": 0.0, "b = 0.5": 0.5, "b = 1": 1.0, "inverse": -1.0, "random": np.nan}
+    rows = []
+    for place, model in enumerate(models):
+        for seed in range(seeds):
+            rng = np.random.default_rng([place, seed, 13])
+            base = 97 + 5 * rng.normal()
+            for variant, exponent in numbers.items():
+                points = base + gains.get(variant, 0.0) + noise * rng.normal()
+                rows.append(
+                    {
+                        "model": model,
+                        "seed": seed,
+                        "variant": variant,
+                        "exponent": exponent,
+                        "n_scaled": scaled if variant != "none" else 0,
+                        "test_accuracy": points / 100,
+                        "n_test": 400,
+                    }
+                )
+    return pd.DataFrame(rows)
+
+
 def make_spectra(exponents, *, kronecker=2.0, noise=0.1, drop=2.0, rho=0.5, surplus=0, n=24):
     """Kronecker curvature sigma^kronecker, beside rows that no claim may use.
 
@@ -511,6 +536,7 @@ def make_curvature(*, exponents=None, experiments=None, ladder=None, spectra=Non
         "weights": make_weights(fits),
         "factor_models": make_factor_models(fits),
         "finite_differences": make_finite_differences(),
+        "layer_rates": make_layer_rates(),
         "spectra": make_spectra(fits, **{"surplus": 6} | (spectra or {})),
     }
 
@@ -551,6 +577,7 @@ def world():
         "weights": make_weights,
         "factor_models": make_factor_models,
         "finite_differences": make_finite_differences,
+        "layer_rates": make_layer_rates,
         "spectra": make_spectra,
         "curvature": make_curvature,
         "main": MAIN,

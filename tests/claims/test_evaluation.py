@@ -90,6 +90,7 @@ def test_every_claim_has_one_row_and_measured_ones_a_value(evaluated):
         ("weights", {"B22"}),
         ("factor_models", set()),
         ("finite_differences", {"B4"}),
+        ("layer_rates", {"B15"}),
         (
             "experiments",
             {f"B{i}" for i in range(1, 23)} - {"B4", "B5", "B6", "B14", "B15", "B17", "B20"},
@@ -208,7 +209,7 @@ def test_markdown_has_every_claim_and_counts_on_top(evaluated):
     assert {v: c[2] for v, c in counts.items()} == {
         v: int((table["verdict"] == v).sum()) for v in VERDICTS
     }
-    assert counts["reproduced"] == [12, 20, 32]
+    assert counts["reproduced"] == [12, 21, 33]
     titles = [line for line in lines if line.startswith("| claim |")]
     assert titles[0].endswith("| verdict | beside |")
     beside = table.set_index("id")["beside"]
@@ -243,7 +244,7 @@ def test_script_writes_what_the_library_computes(tables, evaluated, tmp_path, ro
     paths = []
     for name in ClaimTables.__dataclass_fields__:
         path = tmp_path / f"{name}.parquet"
-        nullable = ("half_recovery", "value", "kronecker_true")
+        nullable = ("half_recovery", "value", "kronecker_true", "exponent")
         write_table(getattr(tables, name), path, Provenance(parameters={}), nullable=nullable)
         paths.append(str(path))
     csv, markdown = tmp_path / "out" / "claims.csv", tmp_path / "out" / "claims.md"

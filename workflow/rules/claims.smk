@@ -17,6 +17,7 @@ CLAIM_TABLES = {
         "weights",
         "factor_models",
         "finite_differences",
+        "layer_rates",
         "experiments",
     ],
 }

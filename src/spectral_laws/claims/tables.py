@@ -64,6 +64,10 @@ COLUMNS: dict[str, tuple[str, ...]] = {
         *(*_LAYER, "singular_value", "directional_curvature"),
         *("finite_difference", "step"),
     ),
+    "layer_rates": (
+        *("model", "seed", "variant", "exponent"),
+        *("n_scaled", "test_accuracy", "n_test"),
+    ),
     "experiments": (
         *("experiment", "over", "variant", "value", *_LAYER, "final", "status"),
         *("alpha", "participation_ratio", "phi_a", "phi_delta"),
@@ -91,6 +95,7 @@ class ClaimTables:
         weights: singular values of the weights, one row per trained network and layer.
         factor_models: rank models of the Kronecker factors, one row per layer and factor.
         finite_differences: the negative control, one row per network, layer and direction.
+        layer_rates: trainings with learning rates per layer, one row per training.
         experiments: exponents of the networks of each experiment, side by side.
 
     Raises:
@@ -111,6 +116,7 @@ class ClaimTables:
     weights: pd.DataFrame | None = None
     factor_models: pd.DataFrame | None = None
     finite_differences: pd.DataFrame | None = None
+    layer_rates: pd.DataFrame | None = None
     experiments: pd.DataFrame | None = None
 
     def __post_init__(self) -> None:
