@@ -651,6 +651,32 @@ def control_tables(spectra):
     return {"finite_differences": differences, "eigenvalues": eigenvalues}
 
 
+RATES = {"none": 0.0, "b = 0.5": 0.5, "b = 1": 1.0, "inverse": -1.0, "random": math.nan}
+"""Variants of the learning rates per layer and their exponents."""
+
+
+def rates_table(models, seeds, n_test=400):
+    """Whole test samples gained or lost by learning rates per layer."""
+    rows = []
+    for place, model in enumerate(models):
+        for seed in range(seeds):
+            generator = np.random.default_rng([place, seed])
+            for variant, exponent in RATES.items():
+                right = 380 - 9 * place + generator.integers(-3, 4) - 4 * (variant == "inverse")
+                rows.append(
+                    {
+                        "model": model,
+                        "seed": seed,
+                        "variant": variant,
+                        "exponent": exponent,
+                        "n_scaled": 0 if variant == "none" else 4 + 2 * place,
+                        "test_accuracy": right / n_test,
+                        "n_test": n_test,
+                    }
+                )
+    return pd.DataFrame(rows)
+
+
 @pytest.fixture(scope="session")
 def make_curvature():
     """(seeds, no_fit, experiments, models) -> tables by name; no_fit names layers."""
@@ -699,6 +725,7 @@ def make_curvature():
             tables
             | fit_tables(tables["spectra"], tables["exponents"])
             | control_tables(tables["spectra"])
+            | {"layer_rates": rates_table([name for name in models if name != "gpt2"], seeds)}
         )
 
     return make

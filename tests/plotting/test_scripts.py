@@ -35,6 +35,7 @@ FIGURES = {
     "curvature_controls": ("finite_differences", "eigenvalues"),
     "curvature_windows": ("windows", "experiments"),
     "curvature_weights": ("weights", "exponents", "experiments"),
+    "curvature_layer_rates": ("layer_rates",),
     "curvature_audit": ("audit",),
     "claims": ("claims",),
 }

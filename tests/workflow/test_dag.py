@@ -21,6 +21,7 @@ CURVATURE_FIGURES = [
     "plot_curvature_controls",
     "plot_curvature_windows",
     "plot_curvature_weights",
+    "plot_curvature_layer_rates",
 ]
 
 
@@ -109,6 +110,8 @@ def test_presets_do_not_share_outputs(project):
                 "collect_curvature",
                 "collect_controls",
                 "fit_exponents",
+                "train_layer_rates",
+                "collect_layer_rates",
                 "fit_ladder",
                 "fit_independence",
                 "fit_windows",

@@ -24,6 +24,7 @@ FIGURES = [
     "curvature_controls",
     "curvature_windows",
     "curvature_weights",
+    "curvature_layer_rates",
     "claims",
 ]
 if ACTIVE.curvature.reference is not None:  # the audit needs the author's files
@@ -535,6 +536,26 @@ rule plot_curvature_weights:
     shell:
         "{PYTHON} {SCRIPTS}/plot_curvature_weights.py --weights {input.weights}"
         " --exponents {input.exponents} --experiments {input.experiments}"
+        " --pdf {output.pdf} --png {output.png} > {log} 2>&1"
+
+
+rule plot_curvature_layer_rates:
+    input:
+        source=sources("plot_curvature_layer_rates.py"),
+        layer_rates=f"{RESULTS}/curvature/layer_rates.parquet",
+    output:
+        pdf=caption("curvature_layer_rates", "curvature"),
+        png=f"{FIGURES_OF}/curvature_layer_rates.png",
+    log:
+        f"{LOGS}/plot_curvature_layer_rates.log",
+    resources:
+        mem_mb=1500,
+        runtime=10,
+    params:
+        confidence=settings("intervals.confidence"),
+    shell:
+        "{PYTHON} {SCRIPTS}/plot_curvature_layer_rates.py --layer-rates {input.layer_rates}"
+        " --confidence {params.confidence}"
         " --pdf {output.pdf} --png {output.png} > {log} 2>&1"
 
 

@@ -6,6 +6,7 @@ from .curvature_decomposition import draw_curvature_decomposition as draw_curvat
 from .curvature_factors import draw_curvature_factors as draw_curvature_factors
 from .curvature_independence import draw_curvature_independence as draw_curvature_independence
 from .curvature_ladder import draw_curvature_ladder as draw_curvature_ladder
+from .curvature_layer_rates import draw_curvature_layer_rates as draw_curvature_layer_rates
 from .curvature_mechanisms import draw_curvature_mechanisms as draw_curvature_mechanisms
 from .curvature_participation import draw_curvature_participation as draw_curvature_participation
 from .curvature_power_law import draw_curvature_power_law as draw_curvature_power_law
@@ -37,6 +38,7 @@ __all__ = [
     "draw_curvature_factors",
     "draw_curvature_independence",
     "draw_curvature_ladder",
+    "draw_curvature_layer_rates",
     "draw_curvature_mechanisms",
     "draw_curvature_participation",
     "draw_curvature_power_law",

@@ -1,0 +1,146 @@
+"""Gain in test accuracy by learning rates per layer, the negative control."""
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from spectral_laws.errors import DataError
+from spectral_laws.plotting.curvature_panels import (
+    DASHED,
+    draw_medians,
+    median_handle,
+    reference,
+)
+from spectral_laws.plotting.style import (
+    COLUMN_WIDTH,
+    FAINT,
+    THEORY,
+    markers,
+    ordered_colors,
+    styled,
+)
+from spectral_laws.plotting.tables import groups, plural, require, shorten, summarise_seeds
+
+PAPER_GAIN = 0.2
+"""Points of accuracy that the paper's scalars gain at most; the claims' limit too."""
+
+_COLUMNS = ("model", "seed", "variant", "exponent", "n_scaled", "test_accuracy", "n_test")
+_BASELINE = "none"
+
+
+@styled
+def draw_curvature_layer_rates(layer_rates: pd.DataFrame, *, confidence: float = 0.95) -> Figure:
+    """Test accuracy with rates eta (s / sbar)^b per layer minus without, in points.
+
+    Small points: trainings, paired by seed with the one without layer rates. Large points: mean
+    over seeds with Student's interval. Solid line: no gain; dashed: the paper's largest. The last
+    group, the s of the layers exchanged at random, and the inverse say what any other factors do.
+
+    Args:
+        layer_rates: table of ``train_layer_rates``.
+        confidence: level of the intervals.
+
+    Raises:
+        DataError: if a column is missing, or no training has a partner without layer rates.
+    """
+    gains = paired_gains(layer_rates)
+    variants = _ordered(gains)
+    models = list(dict.fromkeys(gains["model"]))
+    colors, shapes = ordered_colors(models), markers(models)
+    figure = Figure(figsize=(COLUMN_WIDTH, 2.5 + 0.15 * len(models)), layout="constrained")
+    axis = figure.subplots()
+    step = 0.8 / len(models)
+    for i, model in enumerate(models):
+        rows = gains[gains["model"] == model]
+        shift = step * (i - (len(models) - 1) / 2)
+        _draw_model(axis, rows, variants, shift, 0.6 * step, colors[model], shapes[model],
+                    confidence)  # fmt: skip
+    _draw_levels(axis)
+    axis.set_xticks(range(len(variants)), [_label(variant) for variant in variants])
+    axis.tick_params(axis="x", length=0)
+    axis.set_xlim(-0.6, len(variants) - 0.4)
+    axis.set_xlabel(r"learning rates $\eta\,(s/\bar{s})^b$ per layer")
+    axis.set_ylabel("gain in test accuracy\n(percentage points)")
+    handles = [
+        Line2D([], [], color=colors[model], marker=shapes[model], linestyle="none",
+               label=_describe(layer_rates, gains, model))
+        for model in models
+    ]  # fmt: skip
+    handles.append(median_handle("mean over seeds, with interval"))
+    figure.legend(handles=handles, loc="outside upper center", ncols=1)
+    return figure
+
+
+def paired_gains(layer_rates: pd.DataFrame) -> pd.DataFrame:
+    """Columns model, seed, variant, exponent, gain (points over the variant none), n_scaled.
+
+    Raises:
+        DataError: if a column is missing, or no training has a partner without layer rates.
+    """
+    table = require(layer_rates, _COLUMNS, name="layer_rates")
+    without = table["variant"] == _BASELINE
+    key = ["model", "seed"]
+    baseline = table.loc[without, [*key, "test_accuracy"]]
+    pairs = table[~without].merge(baseline, on=key, suffixes=("", "_without"), validate="m:1")
+    if pairs.empty:
+        raise DataError("layer_rates table: no training has a partner without layer rates")
+    gain = 100 * (pairs["test_accuracy"] - pairs["test_accuracy_without"])
+    return pairs[[*key, "variant", "exponent", "n_scaled"]].assign(gain=gain)
+
+
+def _ordered(gains: pd.DataFrame) -> list[str]:
+    """Positive exponents first, then negative ones, then the control without exponent."""
+    first = gains.drop_duplicates("variant")
+    rank = first["exponent"].abs() + 1e3 * (first["exponent"] < 0)
+    return [str(name) for name in first.loc[rank.sort_values(na_position="last").index, "variant"]]
+
+
+def _label(variant: str) -> str:
+    if variant == "inverse":
+        return "inverse\n$b=-1$"
+    if variant == "random":
+        return "exchanged\n$b=1$"
+    return f"${variant.replace(' ', '')}$"
+
+
+def _draw_model(
+    axis: Axes, rows: pd.DataFrame, variants: list[str], shift: float, width: float, color: str,
+    marker: str, confidence: float,
+) -> None:  # fmt: skip
+    # Trainings left, their mean right of the place: accuracies are few, and many coincide.
+    seeds = {seed: i for i, seed in enumerate(sorted(rows["seed"].unique()))}
+    spread = np.linspace(-0.5, 0.5, len(seeds)) if len(seeds) > 1 else np.zeros(1)
+    for (variant,), part in groups(rows, "variant"):
+        place = variants.index(variant) + shift
+        x = place + width * (0.7 * spread[part["seed"].map(seeds).to_numpy()] - 0.25)
+        axis.plot(x, part["gain"], marker, color=color, markersize=2.2, alpha=0.6,
+                  markeredgewidth=0, zorder=2)  # fmt: skip
+        mean = summarise_seeds(part, ["variant"], "gain", confidence=confidence)
+        draw_medians(axis, place + 0.4 * width, mean, color=color, marker=marker)
+
+
+def _draw_levels(axis: Axes) -> None:
+    """No gain, and the paper's largest; both are always in view."""
+    axis.axhline(0, color=THEORY, linewidth=0.7, zorder=0)
+    reference(axis, PAPER_GAIN)
+    low, high = axis.get_ylim()
+    axis.set_ylim(min(low, -2 * PAPER_GAIN), max(high, 2 * PAPER_GAIN))
+    handle = Line2D([], [], color=FAINT, linestyle=DASHED, linewidth=0.7,
+                    label=f"paper: at most {PAPER_GAIN:g} points")  # fmt: skip
+    axis.legend(handles=[handle], loc="best")
+
+
+def _describe(layer_rates: pd.DataFrame, gains: pd.DataFrame, model: str) -> str:
+    """'mlp: 5 seeds, 4 layers, 98.54 % without; one test sample is 0.25 points'."""
+    mine, rows = gains[gains["model"] == model], layer_rates[layer_rates["model"] == model]
+    fewest, most = mine["n_scaled"].min(), mine["n_scaled"].max()
+    layers = plural(int(most), "layer") if fewest == most else f"{fewest}-{most} layers"
+    without = rows.loc[rows["variant"] == _BASELINE, "test_accuracy"].mean()
+    seeds = plural(int(mine["seed"].nunique()), "seed")
+    sample = 100 / rows["n_test"].min()
+    return (
+        f"{shorten(model, limit=16)}: {seeds}, {layers}, {100 * without:.4g} % without;\n"
+        f"one test sample is {sample:.2g} points"
+    )
