@@ -34,8 +34,9 @@ _FORMAT = 2  # of the scratch file; raise it when its meaning changes
 class Epoch:
     """One row of the training history.
 
-    ``learning_rate`` is that of the epoch's last step; ``train_*`` are means over the epoch's
-    steps, in train mode, label smoothing included; ``test_*`` are measured after it, in eval mode.
+    ``learning_rate`` is that of the epoch's last step, before any layer's factor; ``train_*`` are
+    means over the epoch's steps, in train mode, label smoothing included; ``test_*`` are measured
+    after it, in eval mode.
     """
 
     epoch: int
