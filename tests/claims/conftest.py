@@ -398,6 +398,7 @@ def make_ladder(exponents, *, slope=0.05, chi=3.0, spread=0.0):
         values = slope + extra + noise_of(last, 0.02, 6)
         rows = last[["model", "seed", "layer_index", "layer", "kind", "role"]]
         tables.append(rows.assign(ratio=ratio, median=median + extra, slope=values, status="fit"))
+        tables[-1] = tables[-1].assign(slope_low=values - 0.1, slope_high=values + 0.1)
     return pd.concat(tables, ignore_index=True)
 
 

@@ -1,3 +1,4 @@
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -210,3 +211,17 @@ def test_pearson_is_numpys_and_has_no_value_for_constants():
     assert pearson(x, y) == pytest.approx(np.corrcoef(x, y)[0, 1], abs=1e-14)
     assert np.isnan(pearson(x, np.ones(9)))
     assert np.isnan(pearson(x[:2], y[:2]))
+
+
+def test_the_reason_counts_the_layers_that_do_depend_on_sigma(resampling):
+    tables = gap_tables(ladder={"slope": 0.0})
+    ladder = tables.ladder
+    rows = (ladder["ratio"] == "exact/kronecker") & ladder["layer"].isin(
+        ladder["layer"].unique()[::2]
+    )
+    for name, value in (("slope", 0.4), ("slope_low", 0.3), ("slope_high", 0.5)):
+        ladder.loc[rows, name] = value
+    reason = CURVATURE["B10"].judged(tables, resampling).reason
+    counts = re.search(r"is above 0.15 in (\d+)%, and its interval leaves 0 out in (\d+)%", reason)
+    assert counts[1] == counts[2]
+    assert 30 <= int(counts[1]) <= 70

@@ -179,7 +179,7 @@ def test_r2_of_alpha_is_that_of_the_entries_that_enter():
 
 @pytest.mark.parametrize("rung", [np.nan, 0.0])
 def test_layers_without_gradient_have_neither_ladder_nor_decomposition(rung):
-    rungs = dict.fromkeys((*EMPIRICAL, *TRUE, *FACTORS), [rung])
+    rungs = {name: [rung] for name in (*EMPIRICAL, *TRUE, *FACTORS)}
     dead = layer({**rungs, "directional_curvature": [0.0]}, sigma=[0.0], name="dead", index=1)
     values = {**ladder_of_powers(), **factors_of(np.random.default_rng(0))}
     table = pd.concat([layer(values), dead])

@@ -324,3 +324,38 @@ def test_fewer_samples_at_a_time_where_tangents_are_large(monkeypatch):
     assert sizes == [2, 2, 2, 2, 2]
     for a, b in zip(plenty.exact, scarce.exact, strict=True):
         torch.testing.assert_close(a, b, rtol=1e-10, atol=1e-14)
+
+
+@pytest.mark.parametrize(
+    "coupling",
+    [
+        lambda x: x - x.detach().mean(0),
+        lambda x: x + torch.roll(x, 1, 0),
+        lambda x: x + torch.roll(x, -1, 0),
+    ],
+    ids=["mean", "previous", "next"],
+)
+def test_samples_that_see_each_other_are_refused(coupling):
+    model = Net(lambda x: torch.tanh(coupling(x))).double()
+    with pytest.raises(ValueError, match="depend on another sample"):
+        measure_directional_curvature(model, *data(8))
+
+
+def test_a_tensor_that_is_read_and_then_changed_in_place(caplog, naive_curvature):
+    class Late(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            g = torch.relu(x)
+            x.add_(1.0)
+            return torch.tanh(g) + torch.sin(x)
+
+    model = Net(Late()).double()
+    x, y = data(8)
+    for spectrum in measure_directional_curvature(model, x, y, method="exact"):
+        expected = np.array(naive_curvature(model, x, y, spectrum))
+        np.testing.assert_allclose(
+            spectrum.directional_curvature,
+            expected,
+            rtol=1e-9,
+            atol=1e-13 * np.abs(expected).max(),
+        )
+    assert not caplog.records

@@ -18,13 +18,16 @@ def data_of(wildcards):
 
 
 def archives_of_data(wildcards):
-    """The downloaded files that a data set is read from, if it is."""
+    """The file of a text, or the downloaded files that a data set is read from, if there are."""
     sets = preset_config(wildcards.preset).curvature.data
     if wildcards.data not in sets:
         raise WorkflowError(
             f"preset {wildcards.preset} has no data {wildcards.data!r}; there are {', '.join(sets)}"
         )
-    return archives_of(sets[wildcards.data])
+    chosen = sets[wildcards.data]
+    # An edited text is another data set; the job says what to do where the file is absent.
+    text = getattr(chosen, "file", None)
+    return [text] if text is not None and Path(text).exists() else archives_of(chosen)
 
 
 def training_of(wildcards):

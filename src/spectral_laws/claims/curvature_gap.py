@@ -25,6 +25,7 @@ from spectral_laws.claims.tables import ClaimTables
 from spectral_laws.claims.verdicts import Measurement, judge
 from spectral_laws.errors import NoFitError
 
+_FLAT = 0.15  # slopes up to this count as none, as in the registry
 _GAPS = {"kronecker": "exact/kronecker", "kronecker_true": "exact/kronecker_true"}
 """Ratio of the ladder by the Kronecker curvature in it; true: expectation over the classes."""
 _FISHER = "gauss_newton/fisher"
@@ -56,7 +57,8 @@ def measure_gap_slope(
 ) -> Measurement:
     """B10: median over layers of the slope of log chi on log sigma, chi = exact / Kronecker.
 
-    The reason says how large chi itself is. With empirical factors it also says how large
+    The reason says how large chi itself is, and how many layers do depend on sigma: slopes of both
+    signs have a small median. With empirical factors it also says how large
     Gauss-Newton over empirical Fisher is, a part of chi that grows as the loss goes to zero, and
     whether factors of the true Fisher, which do without it, get another verdict.
 
@@ -67,7 +69,12 @@ def measure_gap_slope(
     measured, rows = _median_slope(ladder, kronecker, what, resampling)
     if kronecker != "kronecker":
         return measured
-    reason = f"{measured.reason}; {_fisher_text(ladder, rows, slope=True)}"
+    away = (rows["slope"].abs() > _FLAT).mean()
+    tilted = ((rows["slope_low"] > 0) | (rows["slope_high"] < 0)).mean()
+    reason = (
+        f"{measured.reason}; layer by layer |slope| is above {_FLAT} in {away:.0%}, and its "
+        f"interval leaves 0 out in {tilted:.0%}; {_fisher_text(ladder, rows, slope=True)}"
+    )
     return replace(measured, reason=reason + _disagreement(ladder, what, measured, resampling))
 
 

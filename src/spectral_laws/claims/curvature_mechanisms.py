@@ -38,8 +38,8 @@ def measure_alignment_drop(tables: ClaimTables, resampling: Resampling) -> Measu
         raise NoFitError(
             f"no head has a singular direction beyond k = c: with c outputs there are c of them, "
             f"and output gradients that sum to zero leave c - 1 above the numerical rank (the "
-            f"last aligned direction of {_ends_text(rows)}); the claim speaks of directions "
-            "that a softmax head does not have"
+            f"last direction that was measured, of {_ends_text(rows)}); the claim speaks of "
+            "directions that a softmax head does not have"
         )
     return _measure_drop(rows, beyond, resampling, "heads")
 

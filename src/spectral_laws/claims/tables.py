@@ -48,7 +48,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
         *("transfer_error", "transfer_error_sorted"),
         *("participation_ratio", "participation_bound", "rank_model"),
     ),
-    "ladder": (*_LAYER, "ratio", "median", "slope", "status"),
+    "ladder": (*_LAYER, "ratio", "median", "slope", "slope_low", "slope_high", "status"),
     "decomposition": (*_LAYER, "identity_gap", "kronecker_gap", "r_kronecker", "status"),
     "independence": (
         *_LAYER,

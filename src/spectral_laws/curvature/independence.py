@@ -222,6 +222,7 @@ def _part_fit(part: str, layer: MeasuredLayer | None, top_k: int) -> Transfer:
     if layer is None:
         raise NoFitError(f"{part} part of the batch: no direction")
     try:
+        layer.require_gradient()
         return fit_transfer(layer.values(SIGMA)[:top_k], layer.values(EXACT)[:top_k])
     except NoFitError as error:
         raise NoFitError(f"{part} part of the batch: {error}") from None

@@ -16,6 +16,7 @@ from spectral_laws.curvature.layer_tables import (
     layer_table,
     measured_layers,
     require_columns,
+    require_entries,
 )
 from spectral_laws.errors import NoFitError
 from spectral_laws.progress import track
@@ -102,10 +103,12 @@ def _ratio_record(
     sigma = layer.values(SIGMA)[:top_k]
     record = layer.record | {"ratio": ratio, "n_used": 0, "n_dropped": sigma.size}
     try:
+        layer.require_gradient()
         above, below = (measured_values(layer, column, top_k) for column in RATIOS[ratio])
         used = (above > 0) & (below > 0) & (sigma > 0)
         n_used = int(np.count_nonzero(used))
         record |= {"n_used": n_used, "n_dropped": sigma.size - n_used}
+        require_entries(used, "both curvatures and sigma > 0")
         quotient = above[used] / below[used]
         fit, slope = bootstrap.fit(sigma[used], quotient, "ladder", *layer.path, ratio)
     except NoFitError as error:

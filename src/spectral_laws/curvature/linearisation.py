@@ -13,7 +13,7 @@ forwards and back. First and second derivatives of every operation are PyTorch's
 
 import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -102,7 +102,7 @@ def linearise(tape: Tape, cotangent: Tensor, *, second_order: bool = True) -> Li
         cotangents = [gradients.pop(id(out), None) for out in operation.outputs]
         if all(value is None for value in cotangents):
             continue
-        found = _linearise(operation, cotangents, second_order=second_order)
+        found = _linearise(operation, cotangents, tape.frozen, second_order=second_order)
         if found is None:
             continue
         local, pulled = found
@@ -114,7 +114,11 @@ def linearise(tape: Tape, cotangent: Tensor, *, second_order: bool = True) -> Li
 
 
 def _linearise(
-    operation: Operation, cotangents: Sequence[Tensor | None], *, second_order: bool
+    operation: Operation,
+    cotangents: Sequence[Tensor | None],
+    frozen: Mapping[int, Tensor],
+    *,
+    second_order: bool,
 ) -> tuple[LinearisedOperation, list[Tensor]] | None:
     """One operation's push and the gradients of its operands; None if no gradient passes it."""
     operands: dict[int, Tensor] = {}
@@ -122,7 +126,8 @@ def _linearise(
     with torch.enable_grad():
         for place in operation.active:
             tensor = arguments[place]
-            operands.setdefault(id(tensor), tensor.detach().requires_grad_())
+            value = frozen.get(id(tensor), tensor)
+            operands.setdefault(id(tensor), value.detach().requires_grad_())
             arguments[place] = operands[id(tensor)]
         args, kwargs = tree_unflatten(arguments, operation.spec)
         outputs = tree_flatten(operation.function(*args, **kwargs))[0]

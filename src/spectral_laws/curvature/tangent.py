@@ -80,7 +80,7 @@ def tangent_curvatures(
     gauss_newton = [torch.zeros_like(total) for total in curved]
     weights = [layer.weight for layer in layers]
     few = inputs[:2]  # one sample alone may lose its axis
-    most = max((len(d) for d in matrices), default=1)
+    most = max((len(d) for d in matrices), default=1) or 1
     largest = -(-record(model, few, weights).largest // len(few))
     size = max(1, min(chunk_size, _ELEMENTS // (most * largest)))
     loss = 0.0

@@ -39,12 +39,14 @@ class Tape:
     """One recorded forward pass.
 
     ``largest`` is the number of elements of its largest tensor that depends on the inputs and on a
-    weight.
+    weight. ``frozen`` holds, by ``id``, the values of tensors that were changed in place after an
+    operation had read them.
     """
 
     operations: list[Operation]
     logits: Tensor
     largest: int
+    frozen: dict[int, Tensor]
 
 
 def record(model: nn.Module, inputs: Tensor, weights: Sequence[Tensor]) -> Tape:
@@ -62,7 +64,8 @@ def record(model: nn.Module, inputs: Tensor, weights: Sequence[Tensor]) -> Tape:
         raise TapeError("the logits are no result of a recorded operation")
     if any(tensor._version != version for tensor, version in recorder.constants):
         raise TapeError("the forward pass changes a constant in place after its use")
-    return Tape(recorder.operations, logits, _largest(recorder.operations, weights))
+    largest = _largest(recorder.operations, weights)
+    return Tape(recorder.operations, logits, largest, recorder.frozen)
 
 
 def _largest(operations: Sequence[Operation], weights: Sequence[Tensor]) -> int:
@@ -90,6 +93,7 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.operations: list[Operation] = []
         self.active = {id(weight) for weight in weights}
         self.constants: list[tuple[Tensor, int]] = []
+        self.frozen: dict[int, Tensor] = {}
         self._origins: dict[int, Tensor] = {}
         self._bases: dict[int, tuple[Tensor, torch.UntypedStorage]] = {}
 
@@ -161,6 +165,9 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             before = target.detach().clone()
             self._note(torch.clone, [target], before)
             leaves[place] = before
+        for leaf in (op.leaves[i] for op in self.operations for i in op.active):
+            if _memory(leaf) == _memory(target) and id(leaf) not in self.frozen:
+                self.frozen[id(leaf)] = leaf.detach().clone()
         before_geometry = (target.size(), target.stride(), target.storage_offset())
         result = func(*args, **kwargs)
         geometry = (target.size(), target.stride(), target.storage_offset())

@@ -21,7 +21,7 @@ from spectral_laws.plotting.curvature_panels import (
 )
 from spectral_laws.plotting.style import (
     COLUMN_WIDTH,
-    MEASURED,
+    FAINT,
     SMALL,
     THEORY,
     styled,
@@ -49,8 +49,8 @@ def draw_curvature_independence(
     the curvatures permuted among the directions;
     and the error that least squares leaves for residuals of random direction at the observed R^2.
     Faint points: one layer of one seed; large ones: median over layers, mean over seeds with
-    Student's interval. (b) The first against the last, layer by layer: below the line s = alpha
-    gamma holds better than least squares alone makes it.
+    Student's interval. (b) The first against the last, layer by layer: residuals of random
+    direction put about 57 % of the points below the line; only more would be evidence.
 
     Args:
         independence: table of ``fit_independence``.
@@ -86,7 +86,7 @@ def _draw_errors(axis: Axes, fits: pd.DataFrame, confidence: float) -> None:
     percent = fits.assign(**{name: 100 * fits[name] for name in ERRORS})
     for i, name in enumerate(ERRORS):
         median = draw_strip(
-            axis, i, percent, name, color=MEASURED, confidence=confidence, logarithmic=True
+            axis, i, percent, name, color=FAINT, confidence=confidence, logarithmic=True
         )
         text = "none" if median is None else f"{median[0]:.2g} %"
         axis.text(i, 1.0, text, transform=axis.get_xaxis_transform(), ha="center", va="top",

@@ -18,7 +18,7 @@ from spectral_laws.plotting.curvature_panels import (
 from spectral_laws.plotting.style import COLUMN_WIDTH, KIND_COLORS, TEXT_WIDTH, styled
 from spectral_laws.plotting.tables import groups, plural, seed_count, shorten, summarise_seeds
 
-_COLUMNS = (*LAYER, "epoch", "status", "alpha", "rank_model")
+_COLUMNS = (*LAYER, "epoch", "final", "status", "alpha", "rank_model")
 _NAMES = {"conv": "convolutions", "linear": "other layers", "head": "head"}
 _LONG = 30  # epochs from which the axis is logarithmic beyond 1
 
@@ -27,7 +27,7 @@ _LONG = 30  # epochs from which the axis is logarithmic beyond 1
 def draw_curvature_trajectory(exponents: pd.DataFrame, *, confidence: float = 0.95) -> Figure:
     """Exponents alpha by kind of layer and the shares of the rank models against the epoch.
 
-    One column per model that was measured at more than one epoch. Top: median over layers of
+    One column per model that was measured before its last epoch too. Top: median over layers of
     alpha, mean over seeds with Student's interval. Bottom: share of layers whose singular values
     each rank model describes best by BIC, likewise.
 
@@ -39,8 +39,11 @@ def draw_curvature_trajectory(exponents: pd.DataFrame, *, confidence: float = 0.
         DataError: if a column is missing or there are no rows.
     """
     rows = check_roles(exponents, _COLUMNS, name="exponents")
-    epochs = rows.groupby("model", sort=False)["epoch"].nunique()
-    models = [str(model) for model in epochs.index[epochs > 1]]
+    # Trainings stop at epochs of their own: their last ones stand together, at the mean.
+    final = rows["final"].astype(bool)
+    last = rows["epoch"].where(final).groupby(rows["model"]).transform("mean")
+    rows = rows.assign(epoch=rows["epoch"].where(~final, last))
+    models = [str(model) for model in rows.loc[~final, "model"].unique()]
     if not models:
         figure = Figure(figsize=(COLUMN_WIDTH, 1.6), layout="constrained")
         empty_panel(
@@ -80,7 +83,7 @@ def _draw_alpha(axis: Axes, rows: pd.DataFrame, confidence: float) -> None:
 
 
 def _draw_winners(axis: Axes, rows: pd.DataFrame, confidence: float) -> None:
-    fits = fitted(rows)
+    fits = rows[rows["rank_model"].notna()]
     for law, (_, color, marker) in LAWS.items():
         if fits.empty:
             continue

@@ -12,7 +12,7 @@ from spectral_laws.settings.base import (
     Settings,
     check_distinct,
 )
-from spectral_laws.settings.data import Data, SyntheticLanguage, Text
+from spectral_laws.settings.data import Data, ImageFiles, SyntheticLanguage, Text
 
 Architecture = Literal["resnet18", "resnet50", "vgg11", "vgg16", "mlp", "gpt2", "vit_tiny"]
 Normalisation = Literal["batch", "layer", "none"]
@@ -64,7 +64,7 @@ class Model(Settings):
     separable: bool = False
     stem: Literal["cifar", "imagenet"] = "cifar"
     checkpoints: tuple[Annotated[int, Field(ge=0)], ...] = ()
-    batch_size: Count | None = None
+    batch_size: Annotated[int, Field(ge=2)] | None = None
     top_k: Count | None = None
     weights: str | None = None
 
@@ -98,6 +98,10 @@ class Model(Settings):
         if self.heads is not None and self.width % self.heads:
             raise ValueError(f"width {self.width} is no multiple of heads {self.heads}")
         check_distinct("checkpoints", self.checkpoints)
+        if name.startswith("vgg") and self.stem == "imagenet" and self.weights is None:
+            raise ValueError(
+                "a VGG with stem imagenet has dropout and is measured only, from its weights"
+            )
         if self.weights is not None and self.checkpoints:
             raise ValueError("weights are measured as they are; they have no checkpoints")
         return self
@@ -269,14 +273,50 @@ class Curvature(Settings):
     def _batches_fit(self) -> Self:
         for name, model in self.models.items():
             size = self.data[model.data].train_size
+            measured = f"models.{name}" if model.batch_size else "measurement"
             wanted = {
-                f"training.{model.training}.batch_size": self.training[model.training].batch_size,
-                "measurement.batch_size": model.batch_size or self.measurement.batch_size,
+                f"training.{model.training}": self.training[model.training].batch_size,
+                measured: model.batch_size or self.measurement.batch_size,
             }
+            if name in self.controls.models:
+                wanted["controls"] = self.controls.batch_size
             for section, batch in wanted.items():
                 if batch > size:
                     raise ValueError(
-                        f"{section} {batch} of model {name!r} is above data.{model.data}.train_size"
-                        f" {size}"
+                        f"{section}.batch_size {batch} of model {name!r} is above "
+                        f"data.{model.data}.train_size {size}"
                     )
         return self
+
+    @model_validator(mode="after")
+    def _experiments_compare(self) -> Self:
+        for name, experiment in self.experiments.items():
+            values = [self._attribute(model, experiment.over) for model in experiment.models]
+            for model, value in zip(experiment.models, values, strict=True):
+                if value is None:
+                    raise ValueError(
+                        f"experiments.{name}.over: model {model!r} has no {experiment.over}"
+                    )
+            if len(set(values)) < 2:
+                raise ValueError(
+                    f"experiments.{name}: its models do not differ in {experiment.over}, "
+                    f"all have {values[0]}"
+                )
+        return self
+
+    def _attribute(self, name: str, over: str) -> object:
+        """What a model of an experiment is told apart by; None where it has no such thing."""
+        model = self.models[name]
+        data = self.data[model.data]
+        if over == "normalisation":
+            return model.normaliser
+        if over == "task":
+            language = isinstance(data, Text) or getattr(data, "task", "") == "language_modelling"
+            return "language_modelling" if language else "classification"
+        if over != "n_classes":
+            return getattr(model, over)
+        if isinstance(data, ImageFiles):
+            return data.dataset
+        if isinstance(data, SyntheticLanguage):
+            return data.n_chains if data.task == "classification" else data.vocabulary
+        return getattr(data, "n_classes", None)
