@@ -213,7 +213,7 @@ def test_pearson_is_numpys_and_has_no_value_for_constants():
     assert np.isnan(pearson(x[:2], y[:2]))
 
 
-def test_the_reason_counts_the_layers_that_do_depend_on_sigma(resampling):
+def test_the_reason_counts_the_layers_that_do_depend_on_sigma(gap_tables, resampling):
     tables = gap_tables(ladder={"slope": 0.0})
     ladder = tables.ladder
     rows = (ladder["ratio"] == "exact/kronecker") & ladder["layer"].isin(
