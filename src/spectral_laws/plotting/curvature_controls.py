@@ -119,7 +119,9 @@ def _draw_fits(axis: Axes, rows: pd.DataFrame, confidence: float) -> None:
     labels = []
     for place, (column, name) in enumerate(columns.items()):
         color = MEASURED if place == 0 else OUTLIER
-        median = draw_strip(axis, place, layers, column, color=color, confidence=confidence)
+        median = draw_strip(
+            axis, place, layers, column, color=color, confidence=confidence, bounds=(0.0, 1.0)
+        )
         count = int(layers[column].notna().sum())
         text = f"{count} of {len(layers)} layers"
         labels.append(f"{name}\n{text}" + ("" if median is None else f"\nmedian {median[0]:.2f}"))
@@ -154,7 +156,7 @@ def _draw_shares(axis: Axes, leading: pd.DataFrame, confidence: float) -> None:
     for place, role in enumerate(roles):
         mine = positive[positive["role"] == role]
         draw_strip(axis, place, mine, "share", color=GROUP_COLORS[mine["group"].iloc[0]],
-                   confidence=confidence)  # fmt: skip
+                   confidence=confidence, bounds=(-np.inf, 1.0))  # fmt: skip
     reference(axis, 1.0)
     label_roles(axis, roles)
     axis.set_ylim(min(0.0, float(positive["share"].min())), 1.12)

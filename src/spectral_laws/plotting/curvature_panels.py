@@ -137,6 +137,7 @@ def seed_medians(
     *,
     confidence: float,
     logarithmic: bool = False,
+    bounds: tuple[float, float] = (-np.inf, np.inf),
 ) -> pd.DataFrame:
     """Median over layers of each seed, then mean and Student's interval over seeds.
 
@@ -146,13 +147,16 @@ def seed_medians(
         value: column to summarise.
         confidence: level of the interval; with one seed low = high = centre.
         logarithmic: take the mean of logarithms.
+        bounds: the interval is cut to the range the quantity can have.
 
     Returns:
         Columns ``by``, centre, low, high and seeds.
     """
     keys = [*by, "seed"]
     medians = rows.groupby(keys, sort=True)[value].median().reset_index()
-    return summarise_seeds(medians, by, value, confidence=confidence, logarithmic=logarithmic)
+    return summarise_seeds(
+        medians, by, value, confidence=confidence, logarithmic=logarithmic, bounds=bounds
+    )
 
 
 def draw_strip(
@@ -165,6 +169,7 @@ def draw_strip(
     confidence: float,
     width: float = 0.5,
     logarithmic: bool = False,
+    bounds: tuple[float, float] = (-np.inf, np.inf),
 ) -> tuple[float, float, float] | None:
     """Layers as faint points around ``place``; their median with its interval over seeds.
 
@@ -180,6 +185,7 @@ def draw_strip(
         confidence: level of the interval of the median.
         width: of the strip.
         logarithmic: the value is on a logarithmic axis; rows that are not positive are left out.
+        bounds: the interval is cut to the range the quantity can have.
 
     Returns:
         Median and its interval (:func:`seed_medians`); None where no row has a value.
@@ -196,7 +202,12 @@ def draw_strip(
         markeredgewidth=0, zorder=2,
     )  # fmt: skip
     one = seed_medians(
-        kept.assign(_all=0), ["_all"], value, confidence=confidence, logarithmic=logarithmic
+        kept.assign(_all=0),
+        ["_all"],
+        value,
+        confidence=confidence,
+        logarithmic=logarithmic,
+        bounds=bounds,
     )
     draw_medians(axis, place, one, color=color)
     centre, low, high = (float(one[name].iloc[0]) for name in ("centre", "low", "high"))

@@ -22,7 +22,7 @@ from spectral_laws.plotting.curvature_panels import (
     reference,
     write_corner,
 )
-from spectral_laws.plotting.style import MEASURED, TEXT_WIDTH, THEORY, styled
+from spectral_laws.plotting.style import FAINT, TEXT_WIDTH, THEORY, styled
 from spectral_laws.plotting.tables import groups, seed_count, summarise_seeds
 
 _EXPONENTS = (*LAYER, "final", "status", "participation_ratio", "participation_bound")
@@ -124,9 +124,9 @@ def _draw_width(axis: Axes, rows: pd.DataFrame, confidence: float) -> None:
         return
     first = rows[rows["layer_index"] == rows.groupby("model")["layer_index"].transform("min")]
     summary = summarise_seeds(first, ["value"], "participation_ratio", confidence=confidence)
-    axis.plot(first["value"], first["participation_ratio"], "o", color=MEASURED, markersize=1.8,
+    axis.plot(first["value"], first["participation_ratio"], "o", color=FAINT, markersize=1.8,
               alpha=0.45, markeredgewidth=0)  # fmt: skip
-    draw_medians(axis, summary["value"], summary, color=MEASURED)
+    draw_medians(axis, summary["value"], summary, color=FAINT)
     axis.set_xscale("log", base=2)
     widths = sorted(first["value"].unique())
     axis.set_xticks(widths, [f"{width:g}" for width in widths])
@@ -138,7 +138,7 @@ def _draw_width(axis: Axes, rows: pd.DataFrame, confidence: float) -> None:
 
 def _draw_depth(axis: Axes, rows: pd.DataFrame, confidence: float) -> None:
     title = r"(d) $\alpha$ against depth"
-    rows = rows[rows["value"].notna()]
+    rows = rows[rows["value"].notna() & (rows["kind"] != "head")]
     if rows.empty:
         empty_panel(axis, "The experiment 'depth' is not in this preset, or has no fit.")
         axis.set_title(title, loc="left")
@@ -147,8 +147,8 @@ def _draw_depth(axis: Axes, rows: pd.DataFrame, confidence: float) -> None:
     reference(axis, 1, 2)
     for place, depth in enumerate(depths):
         mine = rows[rows["value"] == depth]
-        draw_strip(axis, place, mine, "alpha", color=MEASURED, confidence=confidence)
+        draw_strip(axis, place, mine, "alpha", color=FAINT, confidence=confidence)
     axis.set_xticks(range(len(depths)), [f"{depth:g}" for depth in depths])
     axis.set_xlim(-0.6, len(depths) - 0.4)
-    axis.set(xlabel="depth (hidden layers or blocks)", ylabel=r"$\alpha$")
+    axis.set(xlabel="depth (hidden layers or blocks)", ylabel=r"$\alpha$ of hidden layers")
     axis.set_title(f"{title}: {describe_layers(rows)}", loc="left")
