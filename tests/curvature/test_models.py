@@ -35,7 +35,9 @@ SMALL = {
     "resnet50_plain": {"architecture": "resnet50", "width": 2, "normalisation": "none"},
     "vgg11": {"architecture": "vgg11", "width": 4},
     "vgg11_plain": {"architecture": "vgg11", "width": 4, "normalisation": "none"},
-    "vgg11_imagenet": {"architecture": "vgg11", "width": 2, "stem": "imagenet"},
+    "vgg11_imagenet": {
+        "architecture": "vgg11", "width": 2, "stem": "imagenet", "weights": "given.safetensors",
+    },
     "vgg16": {"architecture": "vgg16", "width": 4},
     "vgg16_plain": {"architecture": "vgg16", "width": 4, "normalisation": "none"},
     "mlp": {"architecture": "mlp", "width": 9, "depth": 3},
