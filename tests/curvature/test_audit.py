@@ -303,10 +303,11 @@ def our_tables(n_seeds=4):
     )
     rows = [
         {
-            **{"over": "task", "variant": variant, "model": model, "seed": seed, "final": final},
+            **{"experiment": "architectures", "variant": variant, "model": model},
+            **{"seed": seed, "final": final},
             **{"layer": layer, "role": role, "status": status, "alpha": alpha + 0.01 * seed},
         }
-        for model, variant in (("lm", "language_modelling"), ("cls", "classification"))
+        for model, variant in (("lm", "gpt2"), ("cls", "vit_tiny"))
         for seed in range(n_seeds)
         for final, shift in ((True, 0.0), (False, 5.0))
         for layer, role, status, alpha in (

@@ -78,15 +78,16 @@ class OurTables:
         return value, low, high
 
     def _language_alpha(self, roles: Sequence[str]) -> Ours:
-        """Median alpha of our language models' layers of these roles."""
+        """Median alpha of these roles' layers in the language model that B2 is judged by."""
         if self.experiments is None:
             return _NOTHING
         table = self.experiments
-        wanted = ("over", "variant", "final", "status", "role", "alpha", "model", "seed", "layer")
+        wanted = ("experiment", "variant", "final", "status", "role", "alpha")
+        wanted += ("model", "seed", "layer")
         require_columns(table, wanted, name="experiments")
         rows = table[
-            (table["over"] == "task")
-            & (table["variant"] == "language_modelling")
+            (table["experiment"] == "architectures")
+            & (table["variant"] == "gpt2")
             & table["final"].astype(bool)
             & (table["status"] == "fit")
             & table["role"].isin(list(roles))
