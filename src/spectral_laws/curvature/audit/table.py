@@ -82,8 +82,8 @@ class OurTables:
         if self.experiments is None:
             return _NOTHING
         table = self.experiments
-        wanted = ("experiment", "variant", "final", "status", "role", "alpha")
-        wanted += ("model", "seed", "layer")
+        key = ("model", "seed", "layer")
+        wanted = ("experiment", "variant", "final", "status", "role", "alpha", *key)
         require_columns(table, wanted, name="experiments")
         rows = table[
             (table["experiment"] == "architectures")
@@ -91,7 +91,7 @@ class OurTables:
             & table["final"].astype(bool)
             & (table["status"] == "fit")
             & table["role"].isin(list(roles))
-        ].drop_duplicates(["model", "seed", "layer"])
+        ].drop_duplicates([*key])
         if rows.empty:
             return _NOTHING
         alphas = rows["alpha"].to_numpy(np.float64)
