@@ -9,18 +9,11 @@ from spectral_laws.curvature.layer_tables import require_columns
 from spectral_laws.errors import ConfigError, DataError
 from spectral_laws.settings.base import Name, Settings
 from spectral_laws.settings.curvature import Experiment, Model
-from spectral_laws.settings.data import Data, ImageFiles, SyntheticImages, SyntheticLanguage
-
-CLASSES = {
-    "digits": 10,
-    "mnist": 10,
-    "fashion_mnist": 10,
-    "cifar10": 10,
-    "cifar100": 100,
-    "tiny_imagenet": 200,
-    "imagenet": 1000,
-}
-"""Classes of the data sets that have a fixed number of them."""
+from spectral_laws.settings.data import (
+    Data,
+    n_classes_of,
+    task_of,
+)
 
 _KEY = ["model", "seed", "layer_index", "layer"]
 _ROWS = ["model", "seed", "epoch", "final", "layer_index", "layer", "kind", "role"]
@@ -51,11 +44,11 @@ class Comparison(Settings):
 
     def n_classes(self) -> dict[str, int]:
         """Classes of each data set whose settings tell their number; a text's do not."""
-        return {name: count for name, data in self.data.items() if (count := _classes(data))}
+        return {name: count for name, data in self.data.items() if (count := n_classes_of(data))}
 
     def tasks(self) -> dict[str, str]:
         """Task of each data set: classification or language_modelling."""
-        return {name: _task(data) for name, data in self.data.items()}
+        return {name: task_of(data) for name, data in self.data.items()}
 
 
 def tabulate_experiments(
@@ -146,20 +139,3 @@ def _text(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def _classes(data: Data) -> int | None:
-    if isinstance(data, ImageFiles):
-        return CLASSES[data.dataset]
-    if isinstance(data, SyntheticImages):
-        return data.n_classes
-    if isinstance(data, SyntheticLanguage):
-        modelling = data.task == "language_modelling"
-        return data.vocabulary if modelling else data.n_chains
-    return None
-
-
-def _task(data: Data) -> str:
-    if isinstance(data, ImageFiles | SyntheticImages):
-        return "classification"
-    return data.task if isinstance(data, SyntheticLanguage) else "language_modelling"

@@ -12,7 +12,7 @@ from spectral_laws.settings.base import (
     Settings,
     check_distinct,
 )
-from spectral_laws.settings.data import Data, ImageFiles, SyntheticLanguage, Text
+from spectral_laws.settings.data import Data, SyntheticLanguage, Text, n_classes_of, task_of
 
 Architecture = Literal["resnet18", "resnet50", "vgg11", "vgg16", "mlp", "gpt2", "vit_tiny"]
 Normalisation = Literal["batch", "layer", "none"]
@@ -311,12 +311,5 @@ class Curvature(Settings):
         if over == "normalisation":
             return model.normaliser
         if over == "task":
-            language = isinstance(data, Text) or getattr(data, "task", "") == "language_modelling"
-            return "language_modelling" if language else "classification"
-        if over != "n_classes":
-            return getattr(model, over)
-        if isinstance(data, ImageFiles):
-            return data.dataset
-        if isinstance(data, SyntheticLanguage):
-            return data.n_chains if data.task == "classification" else data.vocabulary
-        return getattr(data, "n_classes", None)
+            return task_of(data)
+        return n_classes_of(data) if over == "n_classes" else getattr(model, over)

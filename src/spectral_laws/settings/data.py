@@ -75,3 +75,33 @@ Data = Annotated[
     ImageFiles | SyntheticImages | Text | SyntheticLanguage, Field(discriminator="dataset")
 ]
 """Settings of one data set."""
+
+CLASSES = {
+    "digits": 10,
+    "mnist": 10,
+    "fashion_mnist": 10,
+    "cifar10": 10,
+    "cifar100": 100,
+    "tiny_imagenet": 200,
+    "imagenet": 1000,
+}
+"""Classes of the data sets that have a fixed number of them."""
+
+
+def n_classes_of(data: Data) -> int | None:
+    """Classes (of language modelling: tokens) that the settings tell; None for a text."""
+    if isinstance(data, ImageFiles):
+        return CLASSES[data.dataset]
+    if isinstance(data, SyntheticImages):
+        return data.n_classes
+    if isinstance(data, SyntheticLanguage):
+        modelling = data.task == "language_modelling"
+        return data.vocabulary if modelling else data.n_chains
+    return None
+
+
+def task_of(data: Data) -> str:
+    """What is learned from a data set: classification or language_modelling."""
+    if isinstance(data, ImageFiles | SyntheticImages):
+        return "classification"
+    return data.task if isinstance(data, SyntheticLanguage) else "language_modelling"
