@@ -13,6 +13,8 @@ wildcard_constraints:
     study=r"[a-z][a-z0-9_]*",
     model=r"[a-z][a-z0-9_]*",
     data=r"[a-z][a-z0-9_]*",
+    race=r"[a-z][a-z0-9_]*",
+    method=r"[a-z][a-z0-9_]*",
     dimension=r"\d+",
     first=r"\d+",
     last=r"\d+",
@@ -22,11 +24,25 @@ include: "workflow/rules/common.smk"
 include: "workflow/rules/recovery.smk"
 include: "workflow/rules/downloads.smk"
 include: "workflow/rules/curvature.smk"
+include: "workflow/rules/optimizers.smk"
 include: "workflow/rules/claims.smk"
 include: "workflow/rules/figures.smk"
 
 
 report: "workflow/report/workflow.rst"
+
+
+def products(room=""):
+    """Tables and figures of the active preset, of one part of the project or of all."""
+    return [
+        *(f"results/{PRESET}/{table}.parquet" for table in TABLES if table.startswith(room)),
+        *(
+            f"figures/{PRESET}/{figure}.{suffix}"
+            for figure in FIGURES
+            if figure.startswith(room)
+            for suffix in ("pdf", "png")
+        ),
+    ]
 
 
 rule all:
@@ -35,14 +51,19 @@ rule all:
         f"results/{PRESET}/config.yaml",
         f"results/{PRESET}/claims.csv",
         f"results/{PRESET}/claims.md",
-        expand(
-            "results/{preset}/{table}.parquet",
-            preset=PRESET,
-            table=TABLES,
-        ),
-        expand(
-            "figures/{preset}/{figure}.{suffix}",
-            preset=PRESET,
-            figure=FIGURES,
-            suffix=["pdf", "png"],
-        ),
+        products(),
+
+
+rule recovery:
+    input:
+        products("recovery"),
+
+
+rule curvature:
+    input:
+        products("curvature"),
+
+
+rule optimizers:
+    input:
+        products("optimizers"),

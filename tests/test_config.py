@@ -117,22 +117,28 @@ def test_every_key_of_the_default_preset_has_a_comment(root):
         ("curvature.models.vgg11.skip_scale", 0.5, "vgg11 has no skips"),
         ("curvature.models.vgg11.separable", True, "separable goes with resnet18"),
         ("curvature.models.mlp.stem", "imagenet", "stem goes with ResNets and VGGs"),
-        ("curvature.models.resnet18.checkpoints", [3, 12], "must lie below max_epochs 12"),
+        ("curvature.models.resnet18.checkpoints", [3, 12], "must lie below max_epochs 10"),
         ("curvature.models.resnet18.weights", "x.safetensors", "they have no checkpoints"),
         ("curvature.experiments.width.models", ["mlp", "mpl"], r"width\.models: 'mpl' is none of"),
         ("curvature.experiments.width.models", ["mlp"], r"experiments\.width\.models: "),
         ("curvature.experiments.width.over", "colour", r"experiments\.width\.over: "),
         ("curvature.experiments.architectures", None, r"experiments\.architectures is missing"),
         ("curvature.controls.models", ["lpm"], r"controls\.models: 'lpm' is none of"),
-        ("curvature.layer_rates.models", ["lpm"], r"layer_rates\.models: 'lpm' is none of"),
-        ("curvature.layer_rates.models", ["mlp", "mlp"], r"models \['mlp', 'mlp'\] has a value"),
-        ("curvature.layer_rates.models", [], r"layer_rates\.models: "),
-        ("curvature.layer_rates.exponents", [1.0, 0.0], "exponents holds 0, which is the training"),
-        ("curvature.layer_rates.exponents", [1.0, 1.0], r"exponents \[1.0, 1.0\] has a value"),
-        ("curvature.layer_rates.exponents", [-1.0], "exponents needs a positive one"),
-        ("curvature.layer_rates.exponents", [9.0], r"layer_rates\.exponents\.0: .*found 9"),
-        ("curvature.layer_rates.random", 2, r"layer_rates\.random: .*found 2"),
-        ("curvature.models.mlp.weights", "x.safetensors", "'mlp' has weights, it is not trained"),
+        ("curvature.layer_rates", {}, r"curvature\.layer_rates: unknown key"),
+        ("optimizers", [], "optimizers: "),
+        ("optimizers.rases", {}, r"optimizers\.rases: unknown key"),
+        ("optimizers.races.images.model", "lpm", r"images\.model: 'lpm' is none of curvature\.mod"),
+        ("optimizers.races.images.train_size", 10**6, r"are more than curvature\.data\.images\."),
+        ("optimizers.races.images.batch_size", 501, "batch_size 501 is above train_size 500"),
+        ("optimizers.methods.sgd.damping", 0.0, r"methods\.sgd\.damping: .*found 0"),
+        (
+            "optimizers.methods.sgd.learning_rates",
+            [0.1],
+            "methods must have as many tuning",
+        ),
+        ("optimizers.layer_rates.races", ["lpm"], r"layer_rates\.races: 'lpm' is none of"),
+        ("optimizers.layer_rates.method", "muon", "go with sgd and adamw, not muon"),
+        ("optimizers.responses.race", "lpm", r"responses\.race: 'lpm' is none of"),
         ("curvature", [], "curvature: "),
         ("recovery.studies.quadratic.width_exponent", 1000.0, r"quadratic\.width_exponent: "),
         ("recovery.studies.smoothing.sample_exponents.start", 0.01, "n = 1 to .* at d = 50"),
@@ -165,18 +171,21 @@ def test_a_missing_key_is_named(raw):
         parse_config(broken, source="x")
 
 
-def test_null_removes_an_inherited_study_or_model(raw):
+def test_null_removes_an_inherited_entry(raw):
     changed = merge(
         raw,
         {
             "recovery": {"studies": {"linear": None}},
             "curvature": {"models": {"vgg16": None}, "experiments": {"depth": None}},
+            "optimizers": {"races": {"text": None}, "methods": {"muon": None}},
         },
     )
     config = parse_config(changed, source="x")
     assert "linear" not in config.recovery.studies
     assert "vgg16" not in config.curvature.models
     assert "depth" not in config.curvature.experiments
+    assert "text" not in config.optimizers.races
+    assert "muon" not in config.optimizers.methods
 
 
 def test_config_is_frozen(root):

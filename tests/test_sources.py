@@ -44,6 +44,7 @@ def test_rooms_do_not_import_against_the_flow():
         "fitting": {"fitting"},
         "recovery": {"fitting", "recovery"},
         "curvature": {"fitting", "curvature"},
+        "optimizers": {"fitting", "curvature", "optimizers"},
         "claims": {"fitting", "claims"},
         "plotting": {"fitting", "plotting"},
     }

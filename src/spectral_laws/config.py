@@ -1,21 +1,23 @@
 """The configuration: typed, frozen, and checked as a whole before anything runs.
 
 ``config.yaml`` is complete; a file under ``config/`` holds only what differs and is merged over
-it, key by key. A ``null`` under ``recovery.studies``, ``recovery.perturbation`` or
-``curvature.models`` removes an inherited entry.
+it, key by key. A ``null`` under ``recovery.studies``, ``recovery.perturbation``,
+``curvature.models``, ``curvature.experiments``, ``optimizers.races`` or ``optimizers.methods``
+removes an inherited entry.
 """
 
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 import yaml
-from pydantic import Field, StringConstraints
+from pydantic import Field, StringConstraints, model_validator
 
 from spectral_laws.errors import ConfigError
 from spectral_laws.settings.base import Intervals, Settings, parse_settings
 from spectral_laws.settings.curvature import Curvature
+from spectral_laws.settings.optimizers import Optimizers
 from spectral_laws.settings.recovery import Recovery
 
 _REMOVABLE = (
@@ -23,6 +25,8 @@ _REMOVABLE = (
     ("recovery", "perturbation"),
     ("curvature", "models"),
     ("curvature", "experiments"),
+    ("optimizers", "races"),
+    ("optimizers", "methods"),
 )
 
 
@@ -35,6 +39,25 @@ class Config(Settings):
     intervals: Intervals
     recovery: Recovery
     curvature: Curvature
+    optimizers: Optimizers
+
+    @model_validator(mode="after")
+    def _races_have_models(self) -> Self:
+        for name, race in self.optimizers.races.items():
+            where = f"optimizers.races.{name}"
+            if race.model not in self.curvature.models:
+                raise ValueError(f"{where}.model: {race.model!r} is none of curvature.models")
+            model = self.curvature.models[race.model]
+            if model.weights is not None:
+                raise ValueError(f"{where}.model: {race.model!r} has weights, it is not trained")
+            held = self.curvature.data[model.data].train_size
+            if race.train_size + race.validation_size > held:
+                raise ValueError(
+                    f"{where}: train_size {race.train_size} and validation_size "
+                    f"{race.validation_size} are more than curvature.data.{model.data}.train_size "
+                    f"{held}"
+                )
+        return self
 
 
 def load_config(*paths: Path) -> Config:

@@ -1,5 +1,6 @@
 """Synthetic tables with planted answers, for every claim that tables can judge."""
 
+import itertools
 import math
 
 import numpy as np
@@ -469,12 +470,78 @@ def make_finite_differences(*, models=("mlp", "resnet18"), seeds=4, negative=0.5
     return pd.DataFrame(rows)
 
 
-def make_layer_rates(*, gains=None, models=("mlp",), seeds=5, noise=0.1, scaled=4):
+RACERS = {
+    "adamw": 0.0,
+    "spectral_newton_1": 1.0,
+    "spectral_newton_2": 2.0,
+    "spectral_newton_measured": 1.5,
+    "muon": 1.8,
+    "soap": 0.6,
+    "sgd": -0.5,
+    "sgd_by_damping": -4.0,
+}
+"""Methods of the race, and their gains over AdamW in points."""
+
+
+def make_race(*, gains=None, loss_gain=0.05, tasks=None, seeds=5, epochs=3, noise=0.1, base=90.0):
+    """Accuracies around 90 % plus a planted gain in points by method, paired by seed.
+
+    ``tasks`` by race. Loss falls by ``loss_gain`` nats per point of gain. Earlier epochs have other
+    values in another order of the methods, so that only the last one gives the planted gains.
+    """
+    gains = RACERS | (gains or {})
+    tasks = tasks or {"images": "classification", "text": "language_modelling"}
+    rows = []
+    for place, (race, task) in enumerate(tasks.items()):
+        for seed in range(seeds):
+            rng = np.random.default_rng([place, seed, 17])
+            shared = base + 3 * rng.normal()
+            for method, gain in gains.items():
+                points = shared + gain + noise * rng.normal()
+                for epoch in range(1, epochs + 1):
+                    now = points if epoch == epochs else 50 - 3 * gain + epoch
+                    rows.append(
+                        {
+                            "race": race,
+                            "task": task,
+                            "method": method,
+                            "seed": seed,
+                            "epoch": epoch,
+                            "test_loss": 1.0 - loss_gain * (now - base),
+                            "test_accuracy": now / 100,
+                            "diverged": False,
+                            "n_test": 400,
+                        }
+                    )
+    return pd.DataFrame(rows)
+
+
+def make_tuning(race, *, chosen=None, rates=(0.001, 0.003, 0.01), decays=(0.0, 0.1)):
+    """The grid of every method in every race, with the middle learning rate or ``chosen``."""
+    rows = [
+        {
+            "race": name,
+            "method": method,
+            "learning_rate": rate,
+            "weight_decay": decay,
+            "chosen": (rate, decay) == ((chosen or {}).get(method, rates[len(rates) // 2]), 0.0),
+        }
+        for name in race["race"].unique()
+        for method in race["method"].unique()
+        for rate in rates
+        for decay in decays
+    ]
+    return pd.DataFrame(rows)
+
+
+def make_layer_rates(
+    *, gains=None, models=("mlp",), races=("images",), seeds=5, noise=0.1, scaled=4
+):
     """Accuracies around 97 % plus a planted gain in points by variant, paired by training."""
     gains = {"b = 0.5": 0.1, "b = 1": -0.2, "inverse": -1.0, "random": -0.5} | (gains or {})
     numbers = {"none": 0.0, "b = 0.5": 0.5, "b = 1": 1.0, "inverse": -1.0, "random": np.nan}
     rows = []
-    for place, model in enumerate(models):
+    for place, (race, model) in enumerate(itertools.product(races, models)):
         for seed in range(seeds):
             rng = np.random.default_rng([place, seed, 13])
             base = 97 + 5 * rng.normal()
@@ -482,12 +549,14 @@ def make_layer_rates(*, gains=None, models=("mlp",), seeds=5, noise=0.1, scaled=
                 points = base + gains.get(variant, 0.0) + noise * rng.normal()
                 rows.append(
                     {
+                        "race": race,
                         "model": model,
                         "seed": seed,
                         "variant": variant,
                         "exponent": exponent,
                         "n_scaled": scaled if variant != "none" else 0,
                         "test_accuracy": points / 100,
+                        "diverged": False,
                         "n_test": 400,
                     }
                 )
@@ -528,6 +597,7 @@ def make_curvature(*, exponents=None, experiments=None, ladder=None, spectra=Non
         **{"shift": {"gpt_classes": 0.8}, "ratio": {"mlp_w512": 0.7}, "lognormal": 0.8}
         | (exponents or {})
     )
+    race = make_race()
     return {
         "exponents": fits,
         "experiments": make_experiments(fits, **(experiments or {})),
@@ -537,6 +607,8 @@ def make_curvature(*, exponents=None, experiments=None, ladder=None, spectra=Non
         "weights": make_weights(fits),
         "factor_models": make_factor_models(fits),
         "finite_differences": make_finite_differences(),
+        "race": race,
+        "tuning": make_tuning(race),
         "layer_rates": make_layer_rates(),
         "spectra": make_spectra(fits, **{"surplus": 6} | (spectra or {})),
     }
@@ -578,6 +650,8 @@ def world():
         "weights": make_weights,
         "factor_models": make_factor_models,
         "finite_differences": make_finite_differences,
+        "race": make_race,
+        "tuning": make_tuning,
         "layer_rates": make_layer_rates,
         "spectra": make_spectra,
         "curvature": make_curvature,

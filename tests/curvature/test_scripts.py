@@ -320,36 +320,7 @@ def test_weights_that_overflow_stop_the_measurement(measure, folder, tmp_path):
     assert not (tmp_path / "spectra.parquet").exists()
 
 
-def test_train_layer_rates_writes_one_row_per_training(root, folder, tmp_path):
-    exponents, output = tmp_path / "exponents.parquet", tmp_path / "layer_rates.parquet"
-    fit = {"top_k": 5, "intervals": {"confidence": 0.9, "resamples": 100}, "seed": 5}
-    assert run(root, "fit_exponents", spectra=folder / "spectra.parquet", output=exponents,
-               **fit).returncode == 0  # fmt: skip
-    options = {"model": MODEL, "training": TRAINING, "model_name": "small", "seed": 5}
-    options |= {"layer_rates": {"exponents": [2.0, -1.0], "random": True}}
-    options |= {"data_file": folder / "data.safetensors", "exponents": exponents}
-    options |= {"scratch": tmp_path / "scratch", "first": 1, "last": 2, "output": output}
-    process = run(root, "train_layer_rates", **options)
-    assert process.returncode == 0, process.stderr
-    assert "small, replicate 2, layer rates random: epochs: 2/2" in process.stderr
-    table = read_table(output)
-    names = table[["model", "seed", "variant", "n_scaled"]].values.tolist()
-    variants = [("none", 0), ("b = 2", 2), ("inverse", 2), ("random", 2)]
-    assert names == [["small", seed, *variant] for seed in (1, 2) for variant in variants]
-    # The first variant is the network that train_model trained.
-    history = read_table(folder / "history.parquet").groupby("seed").last()
-    ordinary = table[table["variant"] == "none"].set_index("seed")
-    pd.testing.assert_series_equal(ordinary["test_loss"], history["test_loss"])
-    assert read_provenance(output)["parameters"]["layer_rates"] == options["layer_rates"]
-    assert list((tmp_path / "scratch").iterdir()) == []
-    process = run(root, "train_layer_rates", **options | {"last": 3})
-    assert process.returncode == 1
-    assert process.stderr.endswith("no trained layer of model 'small', seed 3\n")
-
-
-@pytest.mark.parametrize(
-    "name", ["prepare_data", "train_model", "train_layer_rates", "measure_curvature"]
-)
+@pytest.mark.parametrize("name", ["prepare_data", "train_model", "measure_curvature"])
 def test_every_option_has_help(root, name):
     app = typer.Typer()
     app.command()(load(root, name).main)

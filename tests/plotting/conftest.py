@@ -651,32 +651,6 @@ def control_tables(spectra):
     return {"finite_differences": differences, "eigenvalues": eigenvalues}
 
 
-RATES = {"none": 0.0, "b = 0.5": 0.5, "b = 1": 1.0, "inverse": -1.0, "random": math.nan}
-"""Variants of the learning rates per layer and their exponents."""
-
-
-def rates_table(models, seeds, n_test=400):
-    """Whole test samples gained or lost by learning rates per layer."""
-    rows = []
-    for place, model in enumerate(models):
-        for seed in range(seeds):
-            generator = np.random.default_rng([place, seed])
-            for variant, exponent in RATES.items():
-                right = 380 - 9 * place + generator.integers(-3, 4) - 4 * (variant == "inverse")
-                rows.append(
-                    {
-                        "model": model,
-                        "seed": seed,
-                        "variant": variant,
-                        "exponent": exponent,
-                        "n_scaled": 0 if variant == "none" else 4 + 2 * place,
-                        "test_accuracy": right / n_test,
-                        "n_test": n_test,
-                    }
-                )
-    return pd.DataFrame(rows)
-
-
 @pytest.fixture(scope="session")
 def make_curvature():
     """(seeds, no_fit, experiments, models) -> tables by name; no_fit names layers."""
@@ -725,8 +699,145 @@ def make_curvature():
             tables
             | fit_tables(tables["spectra"], tables["exponents"])
             | control_tables(tables["spectra"])
-            | {"layer_rates": rates_table([name for name in models if name != "gpt2"], seeds)}
         )
+
+    return make
+
+
+RATES = {"none": 0.0, "b = 0.5": 0.5, "b = 1": 1.0, "inverse": -1.0, "random": math.nan}
+"""Variants of the learning rates per layer and their exponents."""
+# race -> model, whether it is of a language model, test samples or tokens, epochs
+RACES = {
+    "images": ("resnet18", False, 500, 8),
+    "text": ("gpt2", True, 2560, 5),
+    "digits": ("mlp", False, 400, 12),
+}
+# method -> where it ends (points, nats), seconds per epoch, learning rates
+OPTIMIZERS = {
+    "sgd": (1.0, 0.05, 1.0, (0.03, 0.1, 0.3)),
+    "adamw": (0.0, 0.0, 1.1, (1e-3, 3e-3, 1e-2)),
+    "muon": (1.6, -0.08, 2.3, (1e-3, 3e-3, 1e-2)),
+    "soap": (1.1, -0.06, 6.0, (1e-3, 3e-3, 1e-2)),
+    "spectral_newton_1": (1.4, -0.07, 1.7, (1e-3, 3e-3, 1e-2)),
+    "spectral_newton_2": (0.6, 0.02, 1.5, (1e-3, 3e-3, 1e-2)),
+    "spectral_newton_measured": (0.9, 0.0, 1.8, (1e-3, 3e-3, 1e-2)),
+    "sgd_by_damping": (-9.0, 0.6, 1.0, (0.01, 0.03, 0.1)),
+}
+
+
+def rates_table(races, seeds):
+    """Whole test samples gained or lost by learning rates per layer."""
+    rows = []
+    for place, race in enumerate(races):
+        model, _, n_test, _ = RACES[race]
+        for seed in range(seeds):
+            generator = np.random.default_rng([place, seed])
+            for variant, exponent in RATES.items():
+                lost = 9 * place + generator.integers(-3, 4) + 4 * (variant == "inverse")
+                rows.append(
+                    {
+                        "race": race,
+                        "model": model,
+                        "seed": seed,
+                        "variant": variant,
+                        "exponent": exponent,
+                        "n_scaled": 0 if variant == "none" else 4 + 2 * place,
+                        "test_loss": 0.2 + 0.01 * lost,
+                        "test_accuracy": (0.9 * n_test - lost) / n_test,
+                        "diverged": False,
+                        "n_test": n_test,
+                    }
+                )
+    return pd.DataFrame(rows)
+
+
+def race_tables(races, methods, seeds):
+    """Every epoch, its seconds, and the tuning of every method; nothing diverges but in tuning."""
+    runs, times, tuning, tuning_times = [], [], [], []
+    for race, method in itertools.product(races, methods):
+        _, language, n_test, epochs = RACES[race]
+        points, nats, seconds, rates = OPTIMIZERS[method]
+        place = {"race": race, "method": method}
+        for seed, epoch in itertools.product(range(seeds), range(1, epochs + 1)):
+            generator = np.random.default_rng([seed, epoch, *race.encode(), *method.encode()])
+            done = 1 - math.exp(-3 * epoch / epochs)
+            accuracy = 0.1 + 0.6 * done + 0.01 * points * done + 0.006 * generator.standard_normal()
+            loss = 5.6 - 2.2 * done + nats * done + 0.02 * generator.standard_normal()
+            key = place | {"seed": seed, "epoch": epoch}
+            runs.append(
+                key
+                | {
+                    "learning_rate": rates[1],
+                    "weight_decay": 0.0,
+                    "train_loss": loss - 0.1,
+                    "test_loss": loss if language else loss / 4,
+                    "test_accuracy": round(accuracy * n_test) / n_test,
+                    "diverged": False,
+                    "n_test": n_test,
+                }
+            )
+            times.append(key | {"seconds": seconds * math.exp(0.05 * generator.standard_normal())})
+        best = sorted(methods).index(method) % len(rates)
+        for i, decay in itertools.product(range(len(rates)), (0.0, 0.1)):
+            pair = place | {"learning_rate": rates[i], "weight_decay": decay}
+            lost = method == "sgd" and i == len(rates) - 1 and best != i
+            tuning.append(
+                pair
+                | {
+                    "validation_loss": None if lost else 1.0 + abs(i - best) + decay,
+                    "validation_accuracy": 0.5,
+                    "diverged": lost,
+                    "chosen": i == best and decay == 0,
+                }
+            )
+            tuning_times.append(pair | {"seconds": seconds * epochs})
+    return {
+        "race": pd.DataFrame(runs),
+        "race_times": pd.DataFrame(times),
+        "tuning": pd.DataFrame(tuning).astype({"validation_loss": "float64"}),
+        "tuning_times": pd.DataFrame(tuning_times),
+    }
+
+
+def update_spectrum(method, sigma, generator):
+    """T(sigma / sigma_1) of a method up to its scale, and the share on the diagonal."""
+    flat = {
+        "sgd": (sigma, 1.0),
+        "sgd_by_damping": (10 * sigma, 1.0),
+        "muon": (generator.uniform(0.7, 1.15, sigma.size), 0.999),
+        "soap": (0.6 + 0.3 * generator.standard_normal(sigma.size), 0.31),
+        "adamw": (sigma**0.5 * (0.7 + generator.standard_normal(sigma.size)), 0.087),
+    }
+    if method in flat:
+        return flat[method]
+    alpha = {"spectral_newton_1": 1.0, "spectral_newton_2": 2.0}.get(method, 1.7)
+    return 6.4 * sigma / (sigma**alpha + 0.1), 1.0
+
+
+def responses_table(methods, sizes):
+    rows = []
+    for layer, size in sizes.items():
+        sigma = np.arange(1, size + 1) ** -1.1
+        for method in methods:
+            generator = np.random.default_rng([size, *method.encode()])
+            response, share = update_spectrum(method, sigma, generator)
+            table = pd.DataFrame({"race": "images", "method": method, "layer": layer,
+                                  "k": np.arange(1, size + 1)})  # fmt: skip
+            rows.append(table.assign(sigma=0.032 * sigma, response=response, diagonal_share=share))
+    return pd.concat(rows, ignore_index=True)
+
+
+@pytest.fixture(scope="session")
+def make_optimizers():
+    """(seeds, races, methods) -> tables by name."""
+
+    def make(seeds=5, races=("images", "text"), methods=tuple(OPTIMIZERS)):
+        rated = [race for race in races if not RACES[race][1]]
+        sizes = {"layer1.0.conv1": 16, "layer4.1.conv2": 128}
+        return race_tables(races, methods, seeds) | {
+            "layer_rates": rates_table(rated, seeds),
+            "responses": responses_table(methods, sizes),
+        }
 
     return make
 

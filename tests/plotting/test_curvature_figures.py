@@ -6,7 +6,6 @@ import pandas as pd
 import pytest
 
 import spectral_laws.plotting as plotting
-from spectral_laws.claims.registry import load_claims
 from spectral_laws.errors import DataError
 from spectral_laws.plotting import (
     draw_curvature_alpha_by_layer,
@@ -14,12 +13,10 @@ from spectral_laws.plotting import (
     draw_curvature_decomposition,
     draw_curvature_independence,
     draw_curvature_ladder,
-    draw_curvature_layer_rates,
     draw_curvature_trajectory,
     draw_curvature_triangle,
     draw_curvature_windows,
 )
-from spectral_laws.plotting.curvature_layer_rates import PAPER_GAIN, paired_gains
 from spectral_laws.plotting.curvature_panels import (
     LAWS,
     ROLE_GROUPS,
@@ -36,7 +33,6 @@ TOP_K = 20
 DRAWN = [name for name in dir(plotting) if name.startswith("draw_curvature")]
 # Figures that show a comparison, or nothing of it, instead of stopping.
 LENIENT = {"mechanisms", "trajectory", "participation", "factors", "controls", "audit"}
-LENIENT |= {"layer_rates"}  # no fits in its table
 MAIN = ["resnet18", "vgg11", "mlp", "gpt2", "vit_tiny"]
 
 
@@ -738,57 +734,6 @@ class TestWeights:
         weights = tables["weights"].assign(tail_exponent=np.nan)
         _, lower = draw("draw_curvature_weights", tables | {"weights": weights}).axes
         assert "No layer has enough eigenvalues" in texts(lower)
-
-
-class TestLayerRates:
-    def test_gains_are_differences_of_the_same_seed(self, tables):
-        shuffled = tables["layer_rates"].sample(frac=1, random_state=0)
-        gains = paired_gains(shuffled).set_index(["model", "seed", "variant"])["gain"]
-        accuracy = tables["layer_rates"].set_index(["model", "seed", "variant"])["test_accuracy"]
-        assert len(gains) == len(accuracy) - len(accuracy.unstack()) > 0  # noqa: PD010
-        for (model, seed, variant), gain in gains.items():
-            difference = accuracy[model, seed, variant] - accuracy[model, seed, "none"]
-            assert gain == pytest.approx(100 * difference)
-
-    def test_points_and_means_are_the_tables(self, tables, figures):
-        (axes,) = figures("layer_rates").axes
-        gains = paired_gains(tables["layer_rates"])
-        np.testing.assert_allclose(np.sort(dots(axes, size=2.2)[:, 1]), np.sort(gains["gain"]))
-        means = gains.groupby(["model", "variant"])["gain"].mean()
-        np.testing.assert_allclose(np.sort(dots(axes, size=MEDIAN)[:, 1]), np.sort(means))
-        names = [label.get_text() for label in axes.get_xticklabels()]
-        assert names == ["$b=0.5$", "$b=1$", "inverse\n$b=-1$", "exchanged\n$b=1$"]
-        # The strips of a variant stand around its tick.
-        inverse = gains.loc[gains["variant"] == "inverse", "gain"]
-        points = dots(axes, size=2.2)
-        np.testing.assert_allclose(
-            np.sort(points[np.abs(points[:, 0] - 2) < 0.5, 1]), np.sort(inverse)
-        )
-
-    def test_number_of_trainings_and_resolution_are_stated(self, tables, figures):
-        (legend,) = figures("layer_rates").legends
-        label = next(t.get_text() for t in legend.get_texts() if t.get_text().startswith("mlp"))
-        rows = tables["layer_rates"].query("model == 'mlp' and variant == 'none'")
-        accuracy = 100 * rows["test_accuracy"].mean()
-        assert label == (
-            f"mlp: 3 seeds, 8 layers, {accuracy:.4g} % without;\none test sample is 0.25 points"
-        )
-
-    def test_the_dashed_line_is_the_claims_limit(self, figures):
-        (claim,) = (claim for claim in load_claims() if claim.id == "B15")
-        assert claim.accept.high == PAPER_GAIN
-        (axes,) = figures("layer_rates").axes
-        levels = [line.get_ydata()[0] for line in axes.lines if line.get_linestyle() == "--"]
-        assert levels == [PAPER_GAIN]
-        low, high = axes.get_ylim()
-        assert low < 0 < PAPER_GAIN < high
-
-    def test_trainings_without_a_partner_are_left_out_or_refused(self, tables):
-        table = tables["layer_rates"]
-        one = table[~((table["variant"] == "none") & (table["seed"] == 0))]
-        assert set(paired_gains(one)["seed"]) == {1, 2}
-        with pytest.raises(DataError, match="no training has a partner without layer rates"):
-            draw_curvature_layer_rates(table[table["variant"] != "none"])
 
 
 class TestAudit:

@@ -35,8 +35,11 @@ FIGURES = {
     "curvature_controls": ("finite_differences", "eigenvalues"),
     "curvature_windows": ("windows", "experiments"),
     "curvature_weights": ("weights", "exponents", "experiments"),
-    "curvature_layer_rates": ("layer_rates",),
     "curvature_audit": ("audit",),
+    "optimizers_race": ("race", "race_times"),
+    "optimizers_gains": ("race", "tuning", "tuning_times"),
+    "optimizers_responses": ("responses",),
+    "optimizers_layer_rates": ("layer_rates",),
     "claims": ("claims",),
 }
 
@@ -45,6 +48,7 @@ STUDIES = (
     "steep", "smoothing", "depth_linear", "depth_quadratic",
 )  # fmt: skip
 LEADING = ("curvature_power_law", "curvature_rank_models", "curvature_factors")
+BY_LOSS = ("optimizers_race", "optimizers_gains")
 BOOTSTRAPPED = ("recovery_finite_size", "recovery_depth", "recovery_error_exponents")
 
 
@@ -58,6 +62,7 @@ def files(
     make_error_exponents,
     make_spectrum,
     make_curvature,
+    make_optimizers,
     audit_table,
     claims_table,
 ):
@@ -70,6 +75,7 @@ def files(
     tables["error_exponents"] = make_error_exponents()
     tables["spectrum"] = make_spectrum()
     tables |= make_curvature(seeds=2, no_fit=("fc",), experiments=("classes", "task"))
+    tables |= make_optimizers(seeds=2)
     tables["audit"] = audit_table
     paths = {}
     for name, table in tables.items():
@@ -113,6 +119,8 @@ def options(files, name, folder):
         inputs += ["--resamples", "20"]
     if name in LEADING:
         inputs += ["--top-k", "20"]
+    if name in BY_LOSS:
+        inputs += ["--loss-races", "text"]
     if name == "recovery_depth":
         inputs += ["--spectral-quadratic", "steep"]
     outputs = ["--pdf", str(folder / f"{name}.pdf"), "--png", str(folder / f"{name}.png")]
@@ -143,6 +151,13 @@ def test_missing_table_is_one_line(root, files, tmp_path):
     )
     assert result.returncode == 1
     assert result.stderr == f"error: {tmp_path / 'none.parquet'}: no such table\n"
+
+
+def test_unknown_race_is_one_line(root, files, tmp_path):
+    arguments = [*options(files, "optimizers_race", tmp_path), "--loss-races", "sound"]
+    result = python(path_of(root, "optimizers_race"), *arguments)
+    assert result.returncode == 1
+    assert result.stderr == "error: race table: no race 'sound', there are images, text\n"
 
 
 def test_unknown_study_is_one_line(root, files, tmp_path):

@@ -16,6 +16,9 @@ import pytest
         ("width_exponent: 0.5", "width_exponent: 2.5", "there are only D = "),
         ("top_k: 20", "top_k: 0", "curvature.measurement.top_k: "),
         ("seeds: 5 # independent", "seeds: 3.5 #", "curvature.seeds: "),
+        ("model: resnet18 #", "model: resnet19 #", "optimizers.races.images.model: 'resnet19' is"),
+        ("train_size: 500 #", "train_size: 5000 #", "optimizers.races.images: train_size 5000 and"),
+        ("alpha: 1.0 #", "alpha: steep #", "optimizers.methods.spectral_newton_1.alpha"),
     ],
 )
 def test_wrong_configuration_names_the_key_and_starts_nothing(project, old, new, message):
@@ -38,6 +41,20 @@ def test_an_unknown_preset_or_study_lists_what_there_is(project):
     )
     assert "'cubic'" in output
     assert "quadratic" in output
+    assert "most recent call" not in output
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("texts/sgd/race", "preset laptop has no race 'texts'; there are images, text"),
+        ("images/lion/tuning", "preset laptop has no method 'lion'; there are sgd, adamw, muon, "),
+        ("texts/layer_rates", "preset laptop has no race 'texts'; there are images, text"),
+    ],
+)
+def test_an_unknown_race_or_method_lists_what_there_is(project, path, message):
+    output = project.snakemake(f"results/laptop/optimizers/{path}.parquet", check=False)
+    assert message in output
     assert "most recent call" not in output
 
 

@@ -17,9 +17,9 @@ CLAIM_TABLES = {
         "weights",
         "factor_models",
         "finite_differences",
-        "layer_rates",
         "experiments",
     ],
+    "optimizers": ["race", "tuning", "layer_rates"],
 }
 
 
@@ -28,6 +28,7 @@ rule evaluate_claims:
         source=sources("evaluate_claims.py"),
         recovery=[f"{RESULTS}/recovery/{name}.parquet" for name in CLAIM_TABLES["recovery"]],
         curvature=[f"{RESULTS}/curvature/{name}.parquet" for name in CLAIM_TABLES["curvature"]],
+        optimizers=[f"{RESULTS}/optimizers/{name}.parquet" for name in CLAIM_TABLES["optimizers"]],
     output:
         csv=f"{RESULTS}/claims.csv",
         markdown=f"{RESULTS}/claims.md",
@@ -40,7 +41,7 @@ rule evaluate_claims:
         intervals=settings("intervals"),
         seed=settings("seed"),
     shell:
-        "{PYTHON} {SCRIPTS}/evaluate_claims.py {input.recovery} {input.curvature}"
+        "{PYTHON} {SCRIPTS}/evaluate_claims.py {input.recovery} {input.curvature} {input.optimizers}"
         " --intervals {params.intervals:q} --seed {params.seed}"
         " --csv {output.csv} --markdown {output.markdown} > {log} 2>&1"
 

@@ -1,6 +1,7 @@
 # What every rule file uses: the checked configuration, and where scripts and their sources are.
 import shlex
 import sys
+from argparse import Namespace
 from functools import cache
 from pathlib import Path
 
@@ -38,7 +39,12 @@ TABLES = [
     "curvature/experiments",
     "curvature/eigenvalues",
     "curvature/finite_differences",
-    "curvature/layer_rates",
+    "optimizers/tuning",
+    "optimizers/tuning_times",
+    "optimizers/race",
+    "optimizers/race_times",
+    "optimizers/layer_rates",
+    "optimizers/responses",
 ]
 
 try:

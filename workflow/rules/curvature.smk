@@ -86,15 +86,6 @@ def controlled_networks(wildcards):
     ]
 
 
-def rated_networks(wildcards):
-    """Tables of the trainings with learning rates per layer."""
-    return [
-        f"{folder}/layer_rates.parquet"
-        for model in preset_config(wildcards.preset).curvature.layer_rates.models
-        for folder in batches_of_networks(wildcards.preset, model)
-    ]
-
-
 rule prepare_data:
     input:
         source=sources("prepare_data.py"),
@@ -261,52 +252,6 @@ rule fit_exponents:
     shell:
         "{PYTHON} {SCRIPTS}/fit_exponents.py --spectra {input.spectra} --top-k {params.top_k}"
         " --intervals {params.intervals:q} --seed {params.seed} --output {output} > {log} 2>&1"
-
-
-rule train_layer_rates:
-    input:
-        source=sources("train_layer_rates.py"),
-        data=data_of,
-        exponents=f"{RESULTS}/curvature/exponents.parquet",
-    output:
-        f"{RESULTS}/curvature/{NETWORKS}/layer_rates.parquet",
-    log:
-        f"{LOGS}/train_layer_rates/{NETWORKS}.log",
-    benchmark:
-        f"{BENCHMARKS}/train_layer_rates/{NETWORKS}.tsv"
-    threads: 1
-    resources:
-        mem_mb=3000,
-        runtime=2880,
-        gpu=gpus,
-    params:
-        model=settings("curvature.models.{model}", without=("batch_size", "checkpoints", "top_k")),
-        training=training_of,
-        layer_rates=settings("curvature.layer_rates", without=("models",)),
-        seed=settings("seed"),
-        device=settings("device"),
-    shell:
-        "{PYTHON} {SCRIPTS}/train_layer_rates.py --model-name {wildcards.model}"
-        " --model {params.model:q} --training {params.training:q}"
-        " --layer-rates {params.layer_rates:q} --data-file {input.data}"
-        " --exponents {input.exponents} --first {wildcards.first} --last {wildcards.last}"
-        " --seed {params.seed} --device {params.device} --scratch scratch --output {output}"
-        " > {log} 2>&1"
-
-
-rule collect_layer_rates:
-    input:
-        source=sources("collect_tables.py"),
-        tables=rated_networks,
-    output:
-        f"{RESULTS}/curvature/layer_rates.parquet",
-    log:
-        f"{LOGS}/collect_layer_rates.log",
-    resources:
-        mem_mb=1000,
-        runtime=10,
-    shell:
-        "{PYTHON} {SCRIPTS}/collect_tables.py --output {output} {input.tables} > {log} 2>&1"
 
 
 rule fit_ladder:

@@ -1,4 +1,6 @@
 # One rule per figure; a figure reads tables only, so editing it reruns nothing else.
+from spectral_laws.settings.data import task_of
+
 FIGURES = [
     "recovery_mse",
     "recovery_gamma",
@@ -24,7 +26,10 @@ FIGURES = [
     "curvature_controls",
     "curvature_windows",
     "curvature_weights",
-    "curvature_layer_rates",
+    "optimizers_race",
+    "optimizers_gains",
+    "optimizers_responses",
+    "optimizers_layer_rates",
     "claims",
 ]
 if ACTIVE.curvature.reference is not None:  # the audit needs the author's files
@@ -539,22 +544,95 @@ rule plot_curvature_weights:
         " --pdf {output.pdf} --png {output.png} > {log} 2>&1"
 
 
-rule plot_curvature_layer_rates:
+def loss_races(wildcards):
+    """Options that name the races judged by test loss: those of language models."""
+    config = preset_config(wildcards.preset)
+    models, data = config.curvature.models, config.curvature.data
+    return " ".join(
+        f"--loss-races {name}"
+        for name, race in config.optimizers.races.items()
+        if task_of(data[models[race.model].data]) == "language_modelling"
+    )
+
+
+rule plot_optimizers_race:
     input:
-        source=sources("plot_curvature_layer_rates.py"),
-        layer_rates=f"{RESULTS}/curvature/layer_rates.parquet",
+        source=sources("plot_optimizers_race.py"),
+        race=f"{RESULTS}/optimizers/race.parquet",
+        race_times=f"{RESULTS}/optimizers/race_times.parquet",
     output:
-        pdf=caption("curvature_layer_rates", "curvature"),
-        png=f"{FIGURES_OF}/curvature_layer_rates.png",
+        pdf=caption("optimizers_race", "optimizers"),
+        png=f"{FIGURES_OF}/optimizers_race.png",
     log:
-        f"{LOGS}/plot_curvature_layer_rates.log",
+        f"{LOGS}/plot_optimizers_race.log",
+    resources:
+        mem_mb=1500,
+        runtime=10,
+    params:
+        loss_races=loss_races,
+        confidence=settings("intervals.confidence"),
+    shell:
+        "{PYTHON} {SCRIPTS}/plot_optimizers_race.py --race {input.race}"
+        " --race-times {input.race_times} {params.loss_races} --confidence {params.confidence}"
+        " --pdf {output.pdf} --png {output.png} > {log} 2>&1"
+
+
+rule plot_optimizers_gains:
+    input:
+        source=sources("plot_optimizers_gains.py"),
+        race=f"{RESULTS}/optimizers/race.parquet",
+        tuning=f"{RESULTS}/optimizers/tuning.parquet",
+        tuning_times=f"{RESULTS}/optimizers/tuning_times.parquet",
+    output:
+        pdf=caption("optimizers_gains", "optimizers"),
+        png=f"{FIGURES_OF}/optimizers_gains.png",
+    log:
+        f"{LOGS}/plot_optimizers_gains.log",
+    resources:
+        mem_mb=1500,
+        runtime=10,
+    params:
+        loss_races=loss_races,
+        confidence=settings("intervals.confidence"),
+    shell:
+        "{PYTHON} {SCRIPTS}/plot_optimizers_gains.py --race {input.race}"
+        " --tuning {input.tuning} --tuning-times {input.tuning_times} {params.loss_races} --confidence {params.confidence}"
+        " --pdf {output.pdf} --png {output.png} > {log} 2>&1"
+
+
+rule plot_optimizers_responses:
+    input:
+        source=sources("plot_optimizers_responses.py"),
+        responses=f"{RESULTS}/optimizers/responses.parquet",
+    output:
+        pdf=caption("optimizers_responses", "optimizers"),
+        png=f"{FIGURES_OF}/optimizers_responses.png",
+    log:
+        f"{LOGS}/plot_optimizers_responses.log",
+    resources:
+        mem_mb=1500,
+        runtime=10,
+    shell:
+        "{PYTHON} {SCRIPTS}/plot_optimizers_responses.py --responses {input.responses}"
+        " --pdf {output.pdf} --png {output.png} > {log} 2>&1"
+
+
+rule plot_optimizers_layer_rates:
+    input:
+        source=sources("plot_optimizers_layer_rates.py"),
+        layer_rates=f"{RESULTS}/optimizers/layer_rates.parquet",
+    output:
+        pdf=caption("optimizers_layer_rates", "optimizers"),
+        png=f"{FIGURES_OF}/optimizers_layer_rates.png",
+    log:
+        f"{LOGS}/plot_optimizers_layer_rates.log",
     resources:
         mem_mb=1500,
         runtime=10,
     params:
         confidence=settings("intervals.confidence"),
     shell:
-        "{PYTHON} {SCRIPTS}/plot_curvature_layer_rates.py --layer-rates {input.layer_rates}"
+        "{PYTHON} {SCRIPTS}/plot_optimizers_layer_rates.py --layer-rates {input.layer_rates}"
         " --confidence {params.confidence}"
         " --pdf {output.pdf} --png {output.png} > {log} 2>&1"
 

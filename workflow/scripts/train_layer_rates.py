@@ -1,4 +1,4 @@
-"""Train a batch of replicates of one network with learning rates per layer."""
+"""Train the replicates of one race with learning rates per layer."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -8,42 +8,40 @@ import typer
 from spectral_laws.artifacts import Provenance, read_table, write_table
 from spectral_laws.cli import run, settings_option
 from spectral_laws.curvature.datasets.samples import Samples
-from spectral_laws.curvature.layer_rates import NULLABLE_LAYER_RATES, train_layer_rates
-from spectral_laws.settings.curvature import Model, RateVariants, Training
+from spectral_laws.optimizers.layer_rates import NULLABLE_LAYER_RATES, train_layer_rates
+from spectral_laws.optimizers.race import Task
+from spectral_laws.settings.curvature import Model
+from spectral_laws.settings.optimizers import Method, RaceTraining, RateVariants
 
 
 def main(
-    model: Annotated[Model, settings_option(Model)],
-    training: Annotated[Training, settings_option(Training)],
+    race_name: Annotated[str, typer.Option(help="Name of the race.")],
+    model_name: Annotated[str, typer.Option(help="Name of the model, in the exponents.")],
+    training: Annotated[RaceTraining, settings_option(RaceTraining)],
+    method: Annotated[Method, settings_option(Method)],
     layer_rates: Annotated[RateVariants, settings_option(RateVariants)],
-    model_name: Annotated[str, typer.Option(help="Name of the model, kept in the table.")],
+    model: Annotated[Model, settings_option(Model)],
     data_file: Annotated[Path, typer.Option(help="Arrays of prepare_data.")],
+    history: Annotated[Path, typer.Option(help="Table of train_method, of the same method.")],
     exponents: Annotated[Path, typer.Option(help="Table of fit_exponents, which has every s.")],
     output: Annotated[Path, typer.Option(help="Table (.parquet) to write: every training.")],
-    scratch: Annotated[Path, typer.Option(help="Folder of resumable states.")] = Path("scratch"),
-    first: Annotated[int, typer.Option(help="First training, from 0.", min=0)] = 0,
-    last: Annotated[int, typer.Option(help="Last training.", min=0)] = 0,
+    scratch: Annotated[Path, typer.Option(help="Folder of finished trainings.")] = Path("scratch"),
+    seeds: Annotated[int, typer.Option(help="Trainings.", min=1)] = 1,
     seed: Annotated[int, typer.Option(help="Root of the random streams.", min=0)] = 0,
     device: Annotated[str, typer.Option(help="Torch device, cpu or cuda.")] = "cpu",
 ) -> None:
-    """Train with each exponent of the rates, going on from the last finished epoch."""
-    parameters: dict[str, Any] = {"name": model_name, "first": first, "last": last}
-    parameters |= {"model": model.model_dump(), "training": training.model_dump()}
-    provenance = Provenance(parameters | {"layer_rates": layer_rates.model_dump()}, seed, device)
-    trained = train_layer_rates(
-        model,
-        Samples.read(data_file),
-        training,
-        read_table(exponents),
-        layer_rates,
-        name=model_name,
-        replicates=range(first, last + 1),
-        seed=seed,
-        device=device,
-        scratch=scratch,
+    """Train with each exponent of the rates, going on from the last finished training."""
+    parameters: dict[str, Any] = {"race": race_name, "model_name": model_name, "seeds": seeds}
+    parameters |= {"training": training.model_dump(), "method": method.model_dump()}
+    parameters |= {"layer_rates": layer_rates.model_dump(), "model": model.model_dump()}
+    provenance = Provenance(parameters, seed, device)
+    task = Task(
+        race_name, model, model_name, Samples.read(data_file), training, seed, device, scratch
     )
-    write_table(trained.table, output, provenance, nullable=NULLABLE_LAYER_RATES)
-    trained.discard_states()
+    tables = read_table(history), read_table(exponents)
+    done = train_layer_rates(task, method, *tables, layer_rates, replicates=range(seeds))
+    write_table(done.table, output, provenance, nullable=NULLABLE_LAYER_RATES)
+    done.discard()
 
 
 if __name__ == "__main__":

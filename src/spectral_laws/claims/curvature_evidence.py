@@ -1,4 +1,4 @@
-"""How the claims of the curvature paper are measured.
+"""How the claims of the curvature paper on the spectra of trained networks are measured.
 
 Judged on the trained networks of the experiment ``architectures``; ablations and training
 trajectories on the networks they compare.
@@ -26,7 +26,6 @@ from spectral_laws.claims.curvature_mechanisms import (
     measure_width_growth,
 )
 from spectral_laws.claims.curvature_pairs import measure_variants
-from spectral_laws.claims.curvature_rates import measure_best_rate, measure_rate_gain
 from spectral_laws.claims.curvature_selections import ATTENTION, BLOCK, CONV
 from spectral_laws.claims.curvature_training import measure_trajectory
 from spectral_laws.claims.curvature_transfer import (
@@ -140,14 +139,6 @@ CURVATURE: dict[str, Evidence] = {
     ),
     "B12": Evidence(measure_lognormal_share),
     "B13": Evidence(measure_participation_bound),
-    "B15": Evidence(
-        measure_rate_gain,
-        {
-            "best positive exponent, a maximum and so biased upwards": measure_best_rate,
-            "inverse rates": partial(measure_rate_gain, variant="inverse"),
-            "s exchanged at random among layers": partial(measure_rate_gain, variant="random"),
-        },
-    ),
     "B16": Evidence(
         measure_gap_correlation,
         {
@@ -196,4 +187,4 @@ CURVATURE: dict[str, Evidence] = {
         },
     ),
 }
-"""How each claim of the curvature paper is measured; B14 needs an optimizer comparison."""
+"""How each claim on spectra is measured; B14 and B15 are about optimizers."""

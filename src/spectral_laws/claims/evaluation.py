@@ -6,6 +6,7 @@ import pandas as pd
 
 from spectral_laws.claims.curvature_evidence import CURVATURE
 from spectral_laws.claims.evidence import Evidence, Measure
+from spectral_laws.claims.optimizers_evidence import OPTIMIZERS
 from spectral_laws.claims.recovery_evidence import RECOVERY
 from spectral_laws.claims.registry import Claim, load_claims
 from spectral_laws.claims.resampling import Resampling
@@ -15,8 +16,8 @@ from spectral_laws.errors import NoFitError
 from spectral_laws.progress import track
 from spectral_laws.rng import generator
 
-MEASUREMENTS: dict[str, Evidence] = {**RECOVERY, **CURVATURE}
-"""How each claim is measured; the other claims need evidence that no table holds."""
+MEASUREMENTS: dict[str, Evidence] = {**RECOVERY, **CURVATURE, **OPTIMIZERS}
+"""How each claim is measured."""
 
 
 def evaluate_claims(
@@ -51,18 +52,16 @@ def evaluate_claims(
 def _evaluate(
     claim: Claim, tables: ClaimTables, resampling: Callable[..., Resampling]
 ) -> dict[str, object]:
-    measurement, reason, beside = None, f"not measured: {claim.evidence}", ""
-    if claim.id in MEASUREMENTS:
-        evidence = MEASUREMENTS[claim.id]
-        measurement, reason = _try(evidence.judged, tables, resampling())
-        others = [
-            (name, *_try(measure, tables, resampling(name)))
-            for name, measure in evidence.beside.items()
-        ]
-        # Nobody needs to read the same reason twice.
-        beside = "; ".join(
-            _beside(claim, name, other, "" if why == reason else why) for name, other, why in others
-        )
+    evidence = MEASUREMENTS[claim.id]
+    measurement, reason = _try(evidence.judged, tables, resampling())
+    others = [
+        (name, *_try(measure, tables, resampling(name)))
+        for name, measure in evidence.beside.items()
+    ]
+    # Nobody needs to read the same reason twice.
+    beside = "; ".join(
+        _beside(claim, name, other, "" if why == reason else why) for name, other, why in others
+    )
     return {
         "id": claim.id,
         "paper": claim.paper,

@@ -47,7 +47,7 @@ class Claim(BaseModel):
         statement: the claim in plain words.
         paper_value: the paper's figure, as text.
         quantity: the number that is measured to judge it.
-        evidence: where the number comes from, or what it would need.
+        evidence: where the number comes from.
         accept: values that count as the paper's value.
         direction: values at which the claim's sign or ordering holds.
         rule: why these two regions.

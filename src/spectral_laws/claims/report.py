@@ -27,10 +27,10 @@ _BESIDE = {
     "curvature": (
         "Curvatures are directional: h_k = d^2 L / dt^2 along one singular direction of the "
         "gradient, not an eigenvalue of the Hessian. Claims without an ablation are judged on the "
-        "trained networks of the experiment `architectures`; *beside* stands the same quantity for "
-        "other layers, networks or definitions, with the verdict it would have. For a control, "
-        "such as permuted curvatures, a verdict as good as the claim's own is evidence against "
-        "the claim."
+        "trained networks of the experiment `architectures`, those on optimizers on the races; "
+        "*beside* stands the same quantity for other layers, networks, optimizers or definitions, "
+        "with the verdict it would have. For a control, such as permuted curvatures, a verdict as "
+        "good as the claim's own is evidence against the claim."
     ),
 }
 

@@ -64,13 +64,18 @@ COLUMNS: dict[str, tuple[str, ...]] = {
         *(*_LAYER, "singular_value", "directional_curvature"),
         *("finite_difference", "step"),
     ),
-    "layer_rates": (
-        *("model", "seed", "variant", "exponent"),
-        *("n_scaled", "test_accuracy", "n_test"),
-    ),
     "experiments": (
         *("experiment", "over", "variant", "value", *_LAYER, "final", "status"),
         *("alpha", "participation_ratio", "phi_a", "phi_delta"),
+    ),
+    "race": (
+        *("race", "task", "method", "seed", "epoch"),
+        *("test_loss", "test_accuracy", "diverged", "n_test"),
+    ),
+    "tuning": ("race", "method", "learning_rate", "chosen"),
+    "layer_rates": (
+        *("race", "model", "seed", "variant", "exponent"),
+        *("n_scaled", "test_accuracy", "diverged", "n_test"),
     ),
 }
 """Columns each table must have; it may have more."""
@@ -95,8 +100,10 @@ class ClaimTables:
         weights: singular values of the weights, one row per trained network and layer.
         factor_models: rank models of the Kronecker factors, one row per layer and factor.
         finite_differences: the negative control, one row per network, layer and direction.
-        layer_rates: trainings with learning rates per layer, one row per training.
         experiments: exponents of the networks of each experiment, side by side.
+        race: trainings of every tuned optimizer, one row per training and epoch.
+        tuning: trainings on the grids of the optimizers, one row per training.
+        layer_rates: trainings with learning rates per layer, one row per training.
 
     Raises:
         DataError: if a table lacks a column of :data:`COLUMNS`.
@@ -116,8 +123,10 @@ class ClaimTables:
     weights: pd.DataFrame | None = None
     factor_models: pd.DataFrame | None = None
     finite_differences: pd.DataFrame | None = None
-    layer_rates: pd.DataFrame | None = None
     experiments: pd.DataFrame | None = None
+    race: pd.DataFrame | None = None
+    tuning: pd.DataFrame | None = None
+    layer_rates: pd.DataFrame | None = None
 
     def __post_init__(self) -> None:
         for name, columns in COLUMNS.items():

@@ -10,7 +10,6 @@ from .finite_differences import finite_difference_curvatures as finite_differenc
 from .kronecker import kronecker_factors as kronecker_factors
 from .ladder import Ladder as Ladder
 from .ladder import measure_ladder as measure_ladder
-from .layer_rates import train_layer_rates as train_layer_rates
 from .models.factory import build_model as build_model
 from .networks import TrainedNetworks as TrainedNetworks
 from .networks import train_networks as train_networks
@@ -39,7 +38,6 @@ __all__ = [
     "measure_ladder",
     "measure_networks",
     "spectra_table",
-    "train_layer_rates",
     "train_model",
     "train_networks",
 ]

@@ -1,7 +1,7 @@
 """Training of networks by SGD or AdamW, resumable after every epoch, bit for bit."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -60,7 +60,6 @@ def train_model(
     device: torch.device | str = "cpu",
     scratch: Path | None = None,
     label: str = "training",
-    layer_rates: Mapping[str, float] | None = None,
 ) -> TrainingResult:
     """Train ``model`` in place on the mean cross-entropy, over samples or over all positions.
 
@@ -71,7 +70,7 @@ def train_model(
 
     With ``scratch``, the state after each epoch (weights, buffers, the optimizer's averages,
     history, snapshots) is written there under a hash of everything the result depends on: the
-    initial weights, the data, the settings, the layers' rates, the seed, the device and PyTorch's
+    initial weights, the data, the settings, the seed, the device and PyTorch's
     version. A training that was killed goes on from it and ends in the same bits as one that was
     not, on the same number of threads. A damaged state is reported and not used.
 
@@ -85,15 +84,13 @@ def train_model(
         device: ``cpu`` or ``cuda``.
         scratch: folder of the resumable state; None keeps no state.
         label: what to call this training in progress lines and errors.
-        layer_rates: factor of the learning rate of a layer's own parameters, by the layer's
-            module name; 1 for all others.
 
     Raises:
         NumericalError: if the training loss of an epoch is NaN or infinite.
         ValueError: as :func:`make_optimizer`.
     """
     model.to(device)
-    optimizer = make_optimizer(model, settings, layer_rates=layer_rates)
+    optimizer = make_optimizer(model, settings)
     wanted = set(snapshots)
     state_file: Path | None = None
     state = TrainingState()
@@ -105,7 +102,6 @@ def train_model(
             wanted,
             seed=seed,
             device=str(device),
-            layer_rates=layer_rates,
         )
         state_file = scratch / f"training-{key}.safetensors"
         state = resume(model, optimizer, state_file)
@@ -135,61 +131,24 @@ def train_model(
     return TrainingResult(history, state.snapshots | last, state_file)
 
 
-def make_optimizer(
-    model: nn.Module, settings: Training, *, layer_rates: Mapping[str, float] | None = None
-) -> torch.optim.Optimizer:
-    """The configured optimizer; AdamW's weight decay leaves vectors (biases, norms) alone.
-
-    Every parameter group has a ``rate_factor``, by which :func:`set_rate` multiplies the learning
-    rate: that of the module in ``layer_rates`` that owns the parameters, or 1.
-
-    Raises:
-        ValueError: if a factor is not positive and finite, a name is no module with parameters of
-            its own, or a parameter that two modules share gets two factors.
-    """
-    factors = _rate_factors(model, layer_rates or {})
+def make_optimizer(model: nn.Module, settings: Training) -> torch.optim.Optimizer:
+    """The configured optimizer; AdamW's weight decay leaves vectors (biases, norms) alone."""
     rate, decay = settings.learning_rate, settings.weight_decay
     if settings.optimizer == "sgd":
-        groups = _by_factor(model.parameters(), factors, decay)
-        return torch.optim.SGD(groups, lr=rate, momentum=settings.momentum)
-    groups = _by_factor((p for p in model.parameters() if p.dim() > 1), factors, decay)
-    groups += _by_factor((p for p in model.parameters() if p.dim() <= 1), factors, 0.0)
-    return torch.optim.AdamW(groups, lr=rate, betas=(settings.momentum, 0.999))
-
-
-def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
-    """Set the learning rate of every group of :func:`make_optimizer`: ``rate`` times its factor."""
-    for group in optimizer.param_groups:
-        group["lr"] = rate * group["rate_factor"]
-
-
-def _rate_factors(model: nn.Module, layer_rates: Mapping[str, float]) -> dict[nn.Parameter, float]:
-    """Factor of each parameter that a named layer owns."""
-    factors: dict[nn.Parameter, float] = {}
-    modules = dict(model.named_modules())
-    for layer, factor in layer_rates.items():
-        if not (math.isfinite(factor) and factor > 0):
-            raise ValueError(f"learning-rate factor of layer {layer!r} is {factor}, not positive")
-        owned = list(modules[layer].parameters(recurse=False)) if layer in modules else []
-        if not owned:
-            raise ValueError(f"{layer!r} is no layer with parameters of its own")
-        for parameter in owned:
-            if factors.setdefault(parameter, factor) != factor:
-                raise ValueError(f"layer {layer!r} shares a weight that has another factor")
-    return factors
-
-
-def _by_factor(
-    parameters: Iterable[nn.Parameter], factors: Mapping[nn.Parameter, float], decay: float
-) -> list[dict[str, Any]]:
-    """One group per factor, parameters in the model's order."""
-    groups: dict[float, list[nn.Parameter]] = {}
-    for parameter in parameters:
-        groups.setdefault(factors.get(parameter, 1.0), []).append(parameter)
-    return [
-        {"params": members, "weight_decay": decay, "rate_factor": factor}
-        for factor, members in groups.items()
+        return torch.optim.SGD(
+            model.parameters(), lr=rate, momentum=settings.momentum, weight_decay=decay
+        )
+    matrices = [p for p in model.parameters() if p.dim() > 1]
+    vectors = [p for p in model.parameters() if p.dim() <= 1]
+    groups = [
+        {"params": matrices, "weight_decay": decay},
+        {"params": vectors, "weight_decay": 0.0},
     ]
+    return torch.optim.AdamW(
+        [group for group in groups if group["params"]],
+        lr=rate,
+        betas=(settings.momentum, 0.999),
+    )
 
 
 def one_cycle(fraction: float) -> float:
@@ -252,7 +211,8 @@ def _train_epoch(
     for i, batch in enumerate(batches):
         step = (epoch - 1) * len(batches) + i
         rate = settings.learning_rate * one_cycle(step / max(last_step, 1))
-        set_rate(optimizer, rate)
+        for group in optimizer.param_groups:
+            group["lr"] = rate
         chosen = torch.from_numpy(batch).to(targets.device)
         logits = model(inputs[chosen])
         batch_loss = cross_entropy_of(

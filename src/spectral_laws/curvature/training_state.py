@@ -4,7 +4,6 @@ import hashlib
 import json
 import logging
 import sys
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -27,14 +26,14 @@ from spectral_laws.settings.curvature import Training
 _CODE = (Path(__file__), Path(__file__).with_name("training.py"))
 logger = logging.getLogger(__name__)
 
-_FORMAT = 2  # of the scratch file; raise it when its meaning changes
+_FORMAT = 3  # of the scratch file; raise it when its meaning changes
 
 
 @dataclass(frozen=True)
 class Epoch:
     """One row of the training history.
 
-    ``learning_rate`` is that of the epoch's last step, before any layer's factor; ``train_*`` are
+    ``learning_rate`` is that of the epoch's last step; ``train_*`` are
     means over the epoch's steps, in train mode, label smoothing included; ``test_*`` are measured
     after it, in eval mode.
     """
@@ -63,14 +62,11 @@ def state_key(
     *,
     seed: int,
     device: str,
-    layer_rates: Mapping[str, float] | None = None,
 ) -> str:
     """Hash of everything that the result of a training depends on."""
     digest = hashlib.sha256()
     facts = [_FORMAT, torch.__version__, device, seed, sorted(snapshots)]
     facts.append(settings.model_dump(mode="json"))
-    # A factor of 1 changes nothing, so it is left out.
-    facts.append({layer: factor for layer, factor in (layer_rates or {}).items() if factor != 1})
     digest.update(json.dumps(facts, sort_keys=True).encode())
     # A state made by other code is not this training's.
     sources = [sys.modules[type(module).__module__] for module in model.modules()]

@@ -6,7 +6,6 @@ from .curvature_decomposition import draw_curvature_decomposition as draw_curvat
 from .curvature_factors import draw_curvature_factors as draw_curvature_factors
 from .curvature_independence import draw_curvature_independence as draw_curvature_independence
 from .curvature_ladder import draw_curvature_ladder as draw_curvature_ladder
-from .curvature_layer_rates import draw_curvature_layer_rates as draw_curvature_layer_rates
 from .curvature_mechanisms import draw_curvature_mechanisms as draw_curvature_mechanisms
 from .curvature_participation import draw_curvature_participation as draw_curvature_participation
 from .curvature_power_law import draw_curvature_power_law as draw_curvature_power_law
@@ -15,6 +14,10 @@ from .curvature_trajectory import draw_curvature_trajectory as draw_curvature_tr
 from .curvature_triangle import draw_curvature_triangle as draw_curvature_triangle
 from .curvature_weights import draw_curvature_weights as draw_curvature_weights
 from .curvature_windows import draw_curvature_windows as draw_curvature_windows
+from .optimizers_gains import draw_optimizers_gains as draw_optimizers_gains
+from .optimizers_layer_rates import draw_optimizers_layer_rates as draw_optimizers_layer_rates
+from .optimizers_race import draw_optimizers_race as draw_optimizers_race
+from .optimizers_responses import draw_optimizers_responses as draw_optimizers_responses
 from .recovery_depth import DepthStudies as DepthStudies
 from .recovery_depth import draw_recovery_depth as draw_recovery_depth
 from .recovery_directions import draw_recovery_directions as draw_recovery_directions
@@ -38,7 +41,6 @@ __all__ = [
     "draw_curvature_factors",
     "draw_curvature_independence",
     "draw_curvature_ladder",
-    "draw_curvature_layer_rates",
     "draw_curvature_mechanisms",
     "draw_curvature_participation",
     "draw_curvature_power_law",
@@ -47,6 +49,10 @@ __all__ = [
     "draw_curvature_triangle",
     "draw_curvature_weights",
     "draw_curvature_windows",
+    "draw_optimizers_gains",
+    "draw_optimizers_layer_rates",
+    "draw_optimizers_race",
+    "draw_optimizers_responses",
     "draw_recovery_depth",
     "draw_recovery_directions",
     "draw_recovery_error_exponents",

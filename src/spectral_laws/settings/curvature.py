@@ -172,36 +172,6 @@ class Controls(ControlSettings):
     models: Annotated[tuple[Name, ...], Field(min_length=1)]
 
 
-class RateVariants(Settings):
-    """Learning rates per layer: eta (s / sbar)^b, for each b in ``exponents``.
-
-    ``random`` adds a control: the s of the layers permuted among them, at b = 1.
-    """
-
-    exponents: Annotated[tuple[Annotated[float, Field(ge=-4, le=4)], ...], Field(min_length=1)]
-    random: bool
-
-    @model_validator(mode="after")
-    def _exponents_can_be_judged(self) -> Self:
-        check_distinct("exponents", self.exponents)
-        if 0 in self.exponents:
-            raise ValueError("exponents holds 0, which is the training without layer rates")
-        if max(self.exponents) < 0:
-            raise ValueError("exponents needs a positive one; the claim rests on it")
-        return self
-
-
-class LayerRates(RateVariants):
-    """The learning rates per layer, and the models that are trained with them."""
-
-    models: Annotated[tuple[Name, ...], Field(min_length=1)]
-
-    @model_validator(mode="after")
-    def _models_differ(self) -> Self:
-        check_distinct("models", self.models)
-        return self
-
-
 class Curvature(Settings):
     """Everything about arXiv:2606.02596."""
 
@@ -213,7 +183,6 @@ class Curvature(Settings):
     models: Annotated[dict[Name, Model], Field(min_length=1)]
     measurement: Measurement
     controls: Controls
-    layer_rates: LayerRates
     experiments: dict[Name, Experiment]
 
     def replicates(self, model: str) -> int:
@@ -246,21 +215,11 @@ class Curvature(Settings):
                 )
         for section, names in (
             ("controls", self.controls.models),
-            ("layer_rates", self.layer_rates.models),
             *((f"experiments.{name}", e.models) for name, e in self.experiments.items()),
         ):
             unknown = [name for name in names if name not in self.models]
             if unknown:
                 raise ValueError(f"{section}.models: {unknown[0]!r} is none of {[*self.models]}")
-        return self
-
-    @model_validator(mode="after")
-    def _layer_rates_are_trained(self) -> Self:
-        for name in self.layer_rates.models:
-            if self.models[name].weights is not None:
-                raise ValueError(
-                    f"layer_rates.models: {name!r} has weights, it is not trained here"
-                )
         return self
 
     @model_validator(mode="after")

@@ -7,7 +7,7 @@ import typer
 
 from spectral_laws.artifacts import read_table
 from spectral_laws.cli import run
-from spectral_laws.plotting.curvature_layer_rates import draw_curvature_layer_rates
+from spectral_laws.plotting.optimizers_layer_rates import draw_optimizers_layer_rates
 from spectral_laws.plotting.style import save_figure
 
 
@@ -18,7 +18,7 @@ def main(
     confidence: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
 ) -> None:
     """Paired differences of test accuracy, with layer rates minus without."""
-    figure = draw_curvature_layer_rates(read_table(layer_rates), confidence=confidence)
+    figure = draw_optimizers_layer_rates(read_table(layer_rates), confidence=confidence)
     save_figure(figure, pdf, png)
 
 

@@ -13,6 +13,7 @@ from spectral_laws.plotting.curvature_panels import (
     median_handle,
     reference,
 )
+from spectral_laws.plotting.optimizers_panels import divergence_handle
 from spectral_laws.plotting.style import (
     COLUMN_WIDTH,
     FAINT,
@@ -26,17 +27,22 @@ from spectral_laws.plotting.tables import groups, plural, require, shorten, summ
 PAPER_GAIN = 0.2
 """Points of accuracy that the paper's scalars gain at most; the claims' limit too."""
 
-_COLUMNS = ("model", "seed", "variant", "exponent", "n_scaled", "test_accuracy", "n_test")
+_COLUMNS = (
+    "race", "model", "seed", "variant", "exponent", "n_scaled", "test_accuracy", "diverged",
+    "n_test",
+)  # fmt: skip
+_NUMBERS = ["variant", "exponent", "n_scaled", "diverged"]
 _BASELINE = "none"
 
 
 @styled
-def draw_curvature_layer_rates(layer_rates: pd.DataFrame, *, confidence: float = 0.95) -> Figure:
+def draw_optimizers_layer_rates(layer_rates: pd.DataFrame, *, confidence: float = 0.95) -> Figure:
     """Test accuracy with rates eta (s / sbar)^b per layer minus without, in points.
 
     Small points: trainings, paired by seed with the one without layer rates. Large points: mean
     over seeds with Student's interval. Solid line: no gain; dashed: the paper's largest. The last
-    group, the s of the layers exchanged at random, and the inverse say what any other factors do.
+    group, the s of the layers exchanged at random, and the inverse say what any other factors do. A
+    diverged training counts with the accuracy it was left with, and is a cross.
 
     Args:
         layer_rates: table of ``train_layer_rates``.
@@ -47,15 +53,16 @@ def draw_curvature_layer_rates(layer_rates: pd.DataFrame, *, confidence: float =
     """
     gains = paired_gains(layer_rates)
     variants = _ordered(gains)
-    models = list(dict.fromkeys(gains["model"]))
-    colors, shapes = ordered_colors(models), markers(models)
-    figure = Figure(figsize=(COLUMN_WIDTH, 2.5 + 0.15 * len(models)), layout="constrained")
+    races = [str(race) for race in dict.fromkeys(gains["race"])]
+    colors, shapes = ordered_colors(races), markers(races)
+    lines = len(races) + int(gains["diverged"].any())
+    figure = Figure(figsize=(COLUMN_WIDTH, 2.5 + 0.25 * lines), layout="constrained")
     axis = figure.subplots()
-    step = 0.8 / len(models)
-    for i, model in enumerate(models):
-        rows = gains[gains["model"] == model]
-        shift = step * (i - (len(models) - 1) / 2)
-        _draw_model(axis, rows, variants, shift, 0.6 * step, colors[model], shapes[model],
+    step = 0.8 / len(races)
+    for i, race in enumerate(races):
+        rows = gains[gains["race"] == race]
+        shift = step * (i - (len(races) - 1) / 2)
+        _draw_race(axis, rows, variants, shift, 0.6 * step, colors[race], shapes[race],
                     confidence)  # fmt: skip
     _draw_levels(axis)
     axis.set_xticks(range(len(variants)), [_label(variant) for variant in variants])
@@ -64,30 +71,37 @@ def draw_curvature_layer_rates(layer_rates: pd.DataFrame, *, confidence: float =
     axis.set_xlabel(r"learning rates $\eta\,(s/\bar{s})^b$ per layer")
     axis.set_ylabel("gain in test accuracy\n(percentage points)")
     handles = [
-        Line2D([], [], color=colors[model], marker=shapes[model], linestyle="none",
-               label=_describe(layer_rates, gains, model))
-        for model in models
+        Line2D([], [], color=colors[race], marker=shapes[race], linestyle="none",
+               label=_describe(layer_rates, gains, race))
+        for race in races
     ]  # fmt: skip
     handles.append(median_handle("mean over seeds, with interval"))
+    if gains["diverged"].any():
+        handles.append(divergence_handle("one of the pair diverged"))
     figure.legend(handles=handles, loc="outside upper center", ncols=1)
     return figure
 
 
 def paired_gains(layer_rates: pd.DataFrame) -> pd.DataFrame:
-    """Columns model, seed, variant, exponent, gain (points over the variant none), n_scaled.
+    """Gains over the variant none of the same race and seed.
+
+    Returns:
+        Columns race, model, seed, variant, exponent, n_scaled, diverged (either of the pair), gain
+        (points).
 
     Raises:
         DataError: if a column is missing, or no training has a partner without layer rates.
     """
     table = require(layer_rates, _COLUMNS, name="layer_rates")
     without = table["variant"] == _BASELINE
-    key = ["model", "seed"]
-    baseline = table.loc[without, [*key, "test_accuracy"]]
+    key = ["race", "model", "seed"]
+    baseline = table.loc[without, [*key, "test_accuracy", "diverged"]]
     pairs = table[~without].merge(baseline, on=key, suffixes=("", "_without"), validate="m:1")
     if pairs.empty:
         raise DataError("layer_rates table: no training has a partner without layer rates")
     gain = 100 * (pairs["test_accuracy"] - pairs["test_accuracy_without"])
-    return pairs[[*key, "variant", "exponent", "n_scaled"]].assign(gain=gain)
+    pairs["diverged"] = (pairs["diverged"] | pairs["diverged_without"]).astype(bool)
+    return pairs[[*key, *_NUMBERS]].assign(gain=gain)
 
 
 def _ordered(gains: pd.DataFrame) -> list[str]:
@@ -105,7 +119,7 @@ def _label(variant: str) -> str:
     return f"${variant.replace(' ', '')}$"
 
 
-def _draw_model(
+def _draw_race(
     axis: Axes, rows: pd.DataFrame, variants: list[str], shift: float, width: float, color: str,
     marker: str, confidence: float,
 ) -> None:  # fmt: skip
@@ -115,8 +129,10 @@ def _draw_model(
     for (variant,), part in groups(rows, "variant"):
         place = variants.index(variant) + shift
         x = place + width * (0.7 * spread[part["seed"].map(seeds).to_numpy()] - 0.25)
-        axis.plot(x, part["gain"], marker, color=color, markersize=2.2, alpha=0.6,
+        lost = part["diverged"].to_numpy()
+        axis.plot(x[~lost], part["gain"][~lost], marker, color=color, markersize=2.2, alpha=0.6,
                   markeredgewidth=0, zorder=2)  # fmt: skip
+        axis.plot(x[lost], part["gain"][lost], "x", color=color, markersize=3, zorder=2)
         mean = summarise_seeds(part, ["variant"], "gain", confidence=confidence)
         draw_medians(axis, place + 0.4 * width, mean, color=color, marker=marker)
 
@@ -132,15 +148,16 @@ def _draw_levels(axis: Axes) -> None:
     axis.legend(handles=[handle], loc="best")
 
 
-def _describe(layer_rates: pd.DataFrame, gains: pd.DataFrame, model: str) -> str:
-    """'mlp: 5 seeds, 4 layers, 98.54 % without; one test sample is 0.25 points'."""
-    mine, rows = gains[gains["model"] == model], layer_rates[layer_rates["model"] == model]
+def _describe(layer_rates: pd.DataFrame, gains: pd.DataFrame, race: str) -> str:
+    """'images (mlp): 5 seeds, 4 layers, 98.54 % without; one test sample is 0.25 points'."""
+    mine, rows = gains[gains["race"] == race], layer_rates[layer_rates["race"] == race]
     fewest, most = mine["n_scaled"].min(), mine["n_scaled"].max()
     layers = plural(int(most), "layer") if fewest == most else f"{fewest}-{most} layers"
     without = rows.loc[rows["variant"] == _BASELINE, "test_accuracy"].mean()
     seeds = plural(int(mine["seed"].nunique()), "seed")
     sample = 100 / rows["n_test"].min()
+    model = shorten(str(rows["model"].iloc[0]), limit=16)
     return (
-        f"{shorten(model, limit=16)}: {seeds}, {layers}, {100 * without:.4g} % without;\n"
-        f"one test sample is {sample:.2g} points"
+        f"{shorten(race, limit=16)} ({model}): {seeds}, {layers},\n"
+        f"{100 * without:.4g} % without; one test sample is {sample:.2g} points"
     )

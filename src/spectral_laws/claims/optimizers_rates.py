@@ -5,12 +5,14 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from spectral_laws.claims.resampling import TRAINING, Index, Resampling
+from spectral_laws.claims.resampling import Index, Resampling
 from spectral_laws.claims.tables import ClaimTables
 from spectral_laws.claims.verdicts import Measurement
 from spectral_laws.errors import NoFitError
 
 _BASELINE = "none"
+_NETWORK = ["race", "model"]
+_TRAINING = [*_NETWORK, "seed"]
 _FEWEST = 2
 """Layers with a factor: a single one has s = sbar, and its factor is 1."""
 
@@ -21,7 +23,8 @@ def measure_rate_gain(
     """B15: test accuracy with per-layer rates minus without, in points, paired by training.
 
     Mean over the positive exponents b of a training, or one variant; then over trainings, which
-    are resampled within each network.
+    are resampled within each race and network. Diverged trainings count with the accuracy that
+    they were left with.
 
     Args:
         tables: with layer_rates.
@@ -40,8 +43,8 @@ def measure_rate_gain(
     return resampling.measure(
         gains,
         lambda index: float(values[index].mean()),
-        cluster=TRAINING,
-        strata=["model"],
+        cluster=_TRAINING,
+        strata=_NETWORK,
         n=len(gains),
         reason=f"{_each(gains, positive)}; {note}",
         scope=", ".join(chosen) if variant is None else "",
@@ -66,8 +69,8 @@ def measure_best_rate(tables: ClaimTables, resampling: Resampling) -> Measuremen
     return resampling.measure(
         gains,
         best,
-        cluster=TRAINING,
-        strata=["model"],
+        cluster=_TRAINING,
+        strata=_NETWORK,
         n=len(gains),
         reason=f"{_each(gains, positive)}; {note}",
         scope=positive[int(values.mean(axis=0).argmax())],
@@ -81,10 +84,10 @@ def _gains(tables: ClaimTables) -> tuple[pd.DataFrame, list[str], str]:
     names = [str(name) for name in positive.sort_values("exponent")["variant"]]
     if not names:
         raise NoFitError("no training with a positive exponent of the layer rates")
-    wide = table.pivot(index=TRAINING, columns="variant", values="test_accuracy")  # noqa: PD010
+    wide = table.pivot(index=_TRAINING, columns="variant", values="test_accuracy")  # noqa: PD010
     if _BASELINE not in wide:
         raise NoFitError("no training without layer rates to compare with")
-    scaled = table.groupby(TRAINING)["n_scaled"].max() >= _FEWEST
+    scaled = table.groupby(_TRAINING)["n_scaled"].max() >= _FEWEST
     complete = scaled & wide[[_BASELINE, *names]].notna().all(axis=1)
     if not complete.any():
         raise NoFitError(
@@ -93,12 +96,21 @@ def _gains(tables: ClaimTables) -> tuple[pd.DataFrame, list[str], str]:
     accuracy = 100 * wide[complete]
     gains = accuracy.sub(accuracy[_BASELINE], axis=0).dropna(axis=1).reset_index()
     left_out = f", {len(wide) - len(gains)} without" if len(wide) > len(gains) else ""
+    pairs = gains[_NETWORK].drop_duplicates().itertuples(index=False)
+    networks = ", ".join(f"{pair.model} in {pair.race}" for pair in pairs)
     note = (
-        f"{len(gains)} trainings of {', '.join(sorted(gains['model'].unique()))} with and without"
+        f"{len(gains)} trainings ({networks}) with and without"
         f"{left_out}; accuracy without {accuracy[_BASELINE].mean():.2f} %, one test sample "
-        f"{100 / table['n_test'].min():.2g} points"
+        f"{100 / table['n_test'].min():.2g} points{_diverged(table)}"
     )
     return gains, names, note
+
+
+def _diverged(table: pd.DataFrame) -> str:
+    """'; diverged but counted: inverse 2' by variant; empty where none diverged."""
+    counts = table.groupby("variant")["diverged"].sum()
+    parts = [f"{name} {int(count)}" for name, count in counts.items() if count]
+    return f"; diverged but counted: {', '.join(parts)}" if parts else ""
 
 
 def _each(gains: pd.DataFrame, positive: Sequence[str]) -> str:

@@ -1,14 +1,16 @@
 """B15: gains by learning rates per layer, paired by training."""
 
+import itertools
+
 import numpy as np
 import pandas as pd
 import pytest
 
-from spectral_laws.claims.curvature_evidence import CURVATURE
+from spectral_laws.claims.optimizers_evidence import OPTIMIZERS
 from spectral_laws.claims.tables import ClaimTables
 from spectral_laws.errors import NoFitError
 
-B15 = CURVATURE["B15"]
+B15 = OPTIMIZERS["B15"]
 BEST, INVERSE, RANDOM = B15.beside.values()
 
 
@@ -36,16 +38,38 @@ def test_the_mean_over_positive_exponents_is_judged(
 
 
 def test_the_value_is_the_mean_of_paired_differences(world, resampling):
-    table = world["layer_rates"](models=("mlp", "resnet18"), seeds=3)
+    table = world["layer_rates"](models=("mlp", "resnet18"), races=("images", "more"), seeds=3)
     shuffled = table.sample(frac=1, random_state=0)
     result = B15.judged(ClaimTables(layer_rates=shuffled), resampling)
-    accuracy = {(r.model, r.seed, r.variant): r.test_accuracy for r in table.itertuples()}
+    accuracy = {(r.race, r.model, r.seed, r.variant): r.test_accuracy for r in table.itertuples()}
     by_hand = [
-        100 * (accuracy[model, seed, b] - accuracy[model, seed, "none"])
-        for model in ("mlp", "resnet18") for seed in range(3) for b in ("b = 0.5", "b = 1")
-    ]  # fmt: skip
+        100 * (accuracy[*place, b] - accuracy[*place, "none"])
+        for place in itertools.product(("images", "more"), ("mlp", "resnet18"), range(3))
+        for b in ("b = 0.5", "b = 1")
+    ]
     assert result.value == pytest.approx(np.mean(by_hand), abs=1e-12)
-    assert result.n == 6
+    assert result.n == 12
+    networks = "mlp in images, resnet18 in images, mlp in more, resnet18 in more"
+    assert f"12 trainings ({networks}) with and without; " in result.reason
+
+
+def test_a_diverged_training_counts_with_its_accuracy_and_is_told(world, resampling):
+    table = world["layer_rates"](gains={"b = 0.5": 0.0, "b = 1": 0.0}, noise=0.0)
+    assert "diverged" not in B15.judged(ClaimTables(layer_rates=table), resampling).reason
+    for variant, seed in (("b = 1", 1), ("inverse", 0), ("inverse", 2)):
+        rows = (table["variant"] == variant) & (table["seed"] == seed)
+        table.loc[rows, ["test_accuracy", "diverged"]] = [0.1, True]
+    result = B15.judged(ClaimTables(layer_rates=table), resampling)
+    without = table[(table["variant"] == "none") & (table["seed"] == 1)]["test_accuracy"].item()
+    assert result.value == pytest.approx(100 * (0.1 - without) / 2 / 5)
+    assert result.reason.endswith("; diverged but counted: b = 1 1, inverse 2")
+
+
+def test_each_race_needs_enough_trainings(world, resampling):
+    table = world["layer_rates"](races=("images", "more"))
+    tables = ClaimTables(layer_rates=table[(table["race"] == "images") | (table["seed"] < 2)])
+    with pytest.raises(NoFitError, match="2 independent"):
+        B15.judged(tables, resampling)
 
 
 def test_beside_it_stand_the_best_exponent_and_the_controls(world, resampling):
@@ -75,7 +99,7 @@ def test_trainings_without_changed_rates_do_not_count(world, resampling):
     result = B15.judged(ClaimTables(layer_rates=table), resampling)
     assert result.n == 4
     assert result.value > -1
-    assert "4 trainings of mlp with and without, 1 without" in result.reason
+    assert "4 trainings (mlp in images) with and without, 1 without" in result.reason
 
 
 def lacking(table: pd.DataFrame, case: str) -> pd.DataFrame:

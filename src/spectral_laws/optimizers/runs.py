@@ -1,0 +1,243 @@
+"""One training of the race: from initial weights to the last epoch, timed."""
+
+import hashlib
+import json
+import math
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor, nn
+
+from spectral_laws import rng
+from spectral_laws.artifacts import Provenance, read_table, write_table
+from spectral_laws.curvature.checkpoints import model_arrays
+from spectral_laws.curvature.datasets.samples import Samples
+from spectral_laws.curvature.training import cross_entropy_of, evaluate, one_cycle
+from spectral_laws.errors import DataError, NumericalError
+from spectral_laws.optimizers.methods import ScheduledOptimizer, build_optimizer
+from spectral_laws.settings.optimizers import Method, RaceTraining
+
+NULLABLE_RUN = ("train_loss", "test_loss")
+"""Missing from the epoch on in which a training diverged."""
+
+LinAlgError = torch.linalg.LinAlgError  # type: ignore[attr-defined]
+
+_FORMAT = 1  # of the scratch file; raise it when its meaning changes
+_PACKAGES = ("torch", "pytorch-optimizer", "numpy", "scipy")
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A method with its hyperparameters, and what it takes from the measured exponents.
+
+    Attributes:
+        method: see :class:`spectral_laws.settings.optimizers.Method`.
+        learning_rate: peak of the one-cycle schedule.
+        weight_decay: see ``Method``.
+        alphas: measured exponent by layer, for ``alpha: measured``.
+        layer_rates: factor of the learning rate by layer.
+    """
+
+    method: Method
+    learning_rate: float
+    weight_decay: float
+    alphas: Mapping[str, float] | None = None
+    layer_rates: Mapping[str, float] | None = None
+
+
+def split_samples(samples: Samples, training: RaceTraining) -> tuple[Samples, Samples]:
+    """The training part with the test part, and the training part with the validation part.
+
+    Raises:
+        DataError: if there are too few training samples for both.
+    """
+    end = training.train_size + training.validation_size
+    if end > len(samples.train_targets):
+        raise DataError(
+            f"train_size {training.train_size} and validation_size {training.validation_size} need "
+            f"{end} training samples, the data has {len(samples.train_targets)}"
+        )
+    train = slice(0, training.train_size)
+    rest = slice(training.train_size, end)
+    parts = (
+        (samples.test_inputs, samples.test_targets),
+        (samples.train_inputs[rest], samples.train_targets[rest]),
+    )
+    tested, validated = (
+        Samples(
+            train_inputs=samples.train_inputs[train],
+            train_targets=samples.train_targets[train],
+            test_inputs=inputs,
+            test_targets=targets,
+            n_classes=samples.n_classes,
+            n_tokens=samples.n_tokens,
+        )
+        for inputs, targets in parts
+    )
+    return tested, validated
+
+
+def run_training(
+    model: nn.Module,
+    samples: Samples,
+    training: RaceTraining,
+    choice: Choice,
+    *,
+    seed: int,
+    device: torch.device | str = "cpu",
+    scratch: Path | None = None,
+) -> tuple[pd.DataFrame, Path | None]:
+    """Train ``model`` in place with one method, and test it after every epoch.
+
+    Learning rate by :func:`spectral_laws.curvature.training.one_cycle`; no label smoothing, no
+    early stop. The order of the samples depends on ``seed`` alone, so that methods are paired. A
+    training whose loss or gradients are no longer finite has diverged: it is not trained further,
+    and its remaining epochs report the accuracy it was left with.
+
+    With ``scratch`` the result of a finished training is kept there under a hash of everything it
+    depends on, and read instead of training again.
+
+    Args:
+        model: a network without random layers; it is moved to ``device``.
+        samples: the test part is what it is tested on.
+        training: epochs and batch size.
+        choice: the method.
+        seed: of the visiting order.
+        device: ``cpu`` or ``cuda``.
+        scratch: folder of finished trainings; None keeps none.
+
+    Returns:
+        One row per epoch: epoch, train_loss (mean over its steps), test_loss, test_accuracy,
+        diverged, seconds (of its steps, wall clock); and the file in ``scratch``.
+    """
+    model.to(device)
+    kept: Path | None = None
+    if scratch is not None:
+        key = _key(model, samples, training, choice, seed=seed, device=str(device))
+        kept = scratch / f"race-{key}.parquet"
+        if kept.exists():
+            try:
+                return read_table(kept), kept
+            except DataError:
+                kept.unlink(missing_ok=True)
+    history = _train(model, samples, training, choice, seed=seed, device=device)
+    if kept is not None:
+        write_table(history, kept, Provenance({"seed": seed}, seed, str(device)),
+                    nullable=NULLABLE_RUN)  # fmt: skip
+    return history, kept
+
+
+def _train(
+    model: nn.Module,
+    samples: Samples,
+    training: RaceTraining,
+    choice: Choice,
+    *,
+    seed: int,
+    device: torch.device | str,
+) -> pd.DataFrame:
+    optimizer = build_optimizer(
+        model,
+        choice.method,
+        weight_decay=choice.weight_decay,
+        alphas=choice.alphas,
+        layer_rates=choice.layer_rates,
+    )
+    inputs, targets, test_inputs, test_targets = (
+        torch.from_numpy(array).to(device)
+        for array in (
+            *(samples.train_inputs, samples.train_targets),
+            *(samples.test_inputs, samples.test_targets),
+        )
+    )
+    n_batches = math.ceil(len(targets) / training.batch_size)
+    last_step = training.epochs * n_batches - 1
+    rows = []
+    diverged = False
+    for epoch in range(1, training.epochs + 1):
+        order = rng.generator(seed, "visiting order", epoch).permutation(len(targets))
+        rates = [
+            choice.learning_rate * one_cycle(((epoch - 1) * n_batches + i) / max(last_step, 1))
+            for i in range(n_batches)
+        ]
+        started = time.perf_counter()
+        loss = math.nan
+        if not diverged:
+            batches = np.array_split(order, n_batches)
+            loss = _train_epoch(model, optimizer, inputs, targets, batches, rates)
+        seconds = time.perf_counter() - started
+        test_loss, accuracy = evaluate(model, test_inputs, test_targets)
+        diverged = diverged or not (math.isfinite(loss) and math.isfinite(test_loss))
+        rows.append(
+            {
+                "epoch": epoch,
+                "train_loss": math.nan if diverged else loss,
+                "test_loss": math.nan if diverged else test_loss,
+                "test_accuracy": accuracy,
+                "diverged": diverged,
+                "seconds": seconds,
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def _train_epoch(
+    model: nn.Module,
+    optimizer: ScheduledOptimizer,
+    inputs: Tensor,
+    targets: Tensor,
+    batches: list[np.ndarray],
+    rates: list[float],
+) -> float:
+    """Mean loss over the samples of one epoch; NaN, and no further step, once it is not finite."""
+    model.train()
+    total = 0.0
+    for batch, rate in zip(batches, rates, strict=True):
+        chosen = torch.from_numpy(batch).to(targets.device)
+        loss = cross_entropy_of(model(inputs[chosen]), targets[chosen])
+        model.zero_grad(set_to_none=True)
+        loss.backward()  # type: ignore[no-untyped-call]
+        total += loss.item() * len(batch)
+        if not math.isfinite(total):
+            return math.nan
+        try:
+            optimizer.step(rate)
+        except (NumericalError, LinAlgError):  # a gradient, or a matrix made of it, overflowed
+            return math.nan
+    return total / len(targets)
+
+
+def _key(
+    model: nn.Module,
+    samples: Samples,
+    training: RaceTraining,
+    choice: Choice,
+    *,
+    seed: int,
+    device: str,
+) -> str:
+    """Hash of everything that the result of a training depends on."""
+    facts = [_FORMAT, device, seed, training.model_dump(mode="json"), *map(version, _PACKAGES)]
+    facts += [choice.method.model_dump(mode="json"), choice.learning_rate, choice.weight_decay]
+    facts += [dict(choice.alphas or {}), dict(choice.layer_rates or {})]
+    digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode())
+    # A result made by other code is not this training's.
+    mine = [module for name, module in sys.modules.items() if name.startswith("spectral_laws.")]
+    for file in sorted({str(module.__file__) for module in mine if module.__file__}):
+        digest.update(Path(file).read_bytes())
+    # Networks of the same weights may differ in what they make of them (heads, strides, skips).
+    for name, module in model.named_modules():
+        plain = {k: v for k, v in vars(module).items() if isinstance(v, (int, float, str, tuple))}
+        digest.update(f"{name} {type(module).__qualname__} {sorted(plain.items())}".encode())
+    for arrays in (model_arrays(model), samples.as_arrays()):
+        for name, array in arrays.items():
+            digest.update(f"{name} {array.dtype} {array.shape}".encode())
+            digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()[:24]

@@ -1,0 +1,145 @@
+"""What the figures of the race share: names and colours of the methods, and what is judged."""
+
+import textwrap
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from matplotlib.lines import Line2D
+
+from spectral_laws.errors import DataError
+from spectral_laws.plotting.style import MARKERS
+from spectral_laws.plotting.tables import plural, require, shorten
+
+REFERENCE = "adamw"
+"""The method that the others are compared with."""
+RUN = ("race", "method", "seed", "epoch")
+"""Columns that name an epoch of one training."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a method is named and drawn.
+
+    Attributes:
+        name: in legends.
+        color: on white.
+        marker: apart from those of the other methods where there are at most eight.
+    """
+
+    name: str
+    color: str
+    marker: str
+
+
+@dataclass(frozen=True)
+class Measure:
+    """What the trainings of a race are judged by.
+
+    Attributes:
+        column: of the table of the race.
+        scale: factor from the table's unit to the figure's.
+        sign: 1 where more is better, -1 where less is.
+        label: of an axis of the quantity.
+        gain: of an axis of its differences, positive where they are better.
+        sample: what the mean is over.
+        bounds: of the quantity, in the figure's unit.
+        decimals: of a printed difference.
+    """
+
+    column: str
+    scale: float
+    sign: int
+    label: str
+    gain: str
+    sample: str
+    bounds: tuple[float, float]
+    decimals: int
+
+
+ACCURACY = Measure(
+    "test_accuracy", 100.0, 1, "test accuracy (%)",
+    "test accuracy minus AdamW's (percentage points)", "test sample", (0.0, 100.0), 2,
+)  # fmt: skip
+LOSS = Measure(
+    "test_loss", 1.0, -1, "test loss (nats per token)",
+    "AdamW's test loss minus the method's (nats per token)", "test token", (0.0, np.inf), 3,
+)  # fmt: skip
+
+# Baselines in their own colours, Spectral Newton in blues and red.
+_LOOKS = {
+    "sgd": ("SGD, momentum", "0.55"),
+    "adamw": ("AdamW", "0.1"),
+    "muon": ("Muon", "#029e73"),
+    "soap": ("SOAP", "#de8f05"),
+    "spectral_newton_1": ("Spectral Newton, \N{GREEK SMALL LETTER ALPHA} = 1", "#56b4e9"),
+    "spectral_newton_2": ("Spectral Newton, \N{GREEK SMALL LETTER ALPHA} = 2", "#0173b2"),
+    "spectral_newton_measured": (
+        "Spectral Newton, measured \N{GREEK SMALL LETTER ALPHA}", "#d55e00",
+    ),
+    "sgd_by_damping": ("SGD, rate / damping", "#ca9161"),
+}  # fmt: skip
+_SPARE = ("#cc78bc", "#a50f15", "#4b2991", "#fbafe4")
+"""Colours of methods with other names."""
+
+
+def looks(methods: Iterable[str]) -> dict[str, Look]:
+    """Name, colour and marker of each method, in the order given; known ones are always alike."""
+    found: dict[str, Look] = {}
+    for method in dict.fromkeys(methods):
+        if method in _LOOKS:
+            name, color = _LOOKS[method]
+            marker = MARKERS[[*_LOOKS].index(method) % len(MARKERS)]
+        else:
+            others = sum(known not in _LOOKS for known in found)
+            name, color = shorten(method.replace("_", " ")), _SPARE[others % len(_SPARE)]
+            marker = MARKERS[-1 - others % len(MARKERS)]
+        found[method] = Look(name, color, marker)
+    return found
+
+
+def check_races(
+    table: pd.DataFrame, columns: Sequence[str], loss_races: Collection[str], *, name: str
+) -> dict[str, Measure]:
+    """What each race of a table is judged by, once its columns and ``loss_races`` are known.
+
+    Raises:
+        DataError: if there is no row, a column is missing, or a name is none of the races'.
+    """
+    races = [str(race) for race in dict.fromkeys(require(table, columns, name=name)["race"])]
+    for race in loss_races:
+        if race not in races:
+            raise DataError(f"{name} table: no race {race!r}, there are {', '.join(races)}")
+    return {race: LOSS if race in loss_races else ACCURACY for race in races}
+
+
+def last_epochs(race: pd.DataFrame) -> pd.DataFrame:
+    """The last row of every training."""
+    last: pd.DataFrame = race.loc[race.groupby(["race", "method", "seed"])["epoch"].idxmax()]
+    return last
+
+
+def describe(rows: pd.DataFrame, race: str, measure: Measure, *, width: int) -> str:
+    """'images: 5 seeds, 400 test samples', and, on lines of ``width`` letters, what diverged."""
+    counts = sorted(rows.groupby("method")["seed"].nunique())
+    seeds = (
+        plural(counts[0], "seed") if counts[0] == counts[-1] else f"{counts[0]}-{counts[-1]} seeds"
+    )
+    tested = plural(int(rows["n_test"].min()), measure.sample)
+    return f"{shorten(race)}: {seeds}, {tested}{_divergences(rows, width)}"
+
+
+def _divergences(rows: pd.DataFrame, width: int) -> str:
+    lost = last_epochs(rows).groupby("method", sort=False)["diverged"].agg(["sum", "size"])
+    named = looks(rows["method"])
+    parts = [
+        f"{named[str(method)].name} ({int(count)} of {int(size)})"
+        for method, count, size in lost[lost["sum"] > 0].itertuples()
+    ]
+    return "\n" + textwrap.fill("diverged: " + "; ".join(parts), width) if parts else ""
+
+
+def divergence_handle(label: str) -> Line2D:
+    """Legend entry of the mark of diverged trainings."""
+    return Line2D([], [], color="black", marker="x", linestyle="none", label=label)

@@ -1,0 +1,174 @@
+"""Settings of the race between optimizers (arXiv:2606.02596, experiments 10 and 11)."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from spectral_laws.settings.base import (
+    Count,
+    Name,
+    NonNegative,
+    Positive,
+    Settings,
+    check_distinct,
+)
+
+Alpha = Annotated[float, Field(ge=0, allow_inf_nan=False)] | Literal["measured"]
+Exponent = Annotated[float, Field(ge=-4, le=4)]
+
+
+class Method(Settings):
+    """An optimizer, and the learning rates and weight decays that it is tuned on.
+
+    Every learning rate is tried with the first weight decay, the other weight decays with the best
+    learning rate.
+
+    Attributes:
+        optimizer: whose update rule.
+        momentum: of SGD, Muon and Spectral Newton; the first decay rate of AdamW and SOAP.
+        alpha: of Spectral Newton: a number, or ``measured``, each layer's own exponent.
+        damping: of Spectral Newton; SGD's learning rates are divided by it.
+        learning_rates: peaks of the schedule.
+        weight_decays: an L2 penalty of SGD, decoupled in all others.
+    """
+
+    optimizer: Literal["sgd", "adamw", "muon", "soap", "spectral_newton"]
+    momentum: Annotated[float, Field(ge=0, lt=1)]
+    alpha: Alpha | None = None
+    damping: Positive | None = None
+    learning_rates: Annotated[tuple[Positive, ...], Field(min_length=1)]
+    weight_decays: Annotated[tuple[NonNegative, ...], Field(min_length=1)]
+
+    @property
+    def n_tuned(self) -> int:
+        """Trainings that tuning takes."""
+        return len(self.learning_rates) + len(self.weight_decays) - 1
+
+    @model_validator(mode="after")
+    def _options_belong_to_the_optimizer(self) -> Self:
+        check_distinct("learning_rates", self.learning_rates)
+        check_distinct("weight_decays", self.weight_decays)
+        spectral = self.optimizer == "spectral_newton"
+        if spectral != (self.alpha is not None):
+            raise ValueError("alpha goes with spectral_newton, which needs it")
+        if spectral and self.damping is None:
+            raise ValueError("spectral_newton needs damping")
+        if self.damping is not None and self.optimizer not in ("spectral_newton", "sgd"):
+            raise ValueError(f"{self.optimizer} has no damping")
+        return self
+
+
+class RaceTraining(Settings):
+    """The trainings of a race: one-cycle schedule, no early stop.
+
+    Attributes:
+        train_size: samples trained on, the first of the data set's training samples.
+        validation_size: the training samples after these, for tuning alone.
+        epochs: of every training.
+        batch_size: samples per step.
+    """
+
+    train_size: Annotated[int, Field(ge=2)]
+    validation_size: Count
+    epochs: Count
+    batch_size: Annotated[int, Field(ge=2)]
+
+    @model_validator(mode="after")
+    def _batch_fits(self) -> Self:
+        if self.batch_size > self.train_size:
+            raise ValueError(f"batch_size {self.batch_size} is above train_size {self.train_size}")
+        return self
+
+
+class Race(RaceTraining):
+    """A task on which all methods meet.
+
+    Attributes:
+        model: of ``curvature.models``: its network, its data, its measured exponents.
+        seeds: trainings of each tuned method.
+    """
+
+    model: Name
+    seeds: Count
+
+    @property
+    def training(self) -> RaceTraining:
+        """The part that every training depends on."""
+        return RaceTraining(**{name: getattr(self, name) for name in RaceTraining.model_fields})
+
+
+class RateVariants(Settings):
+    """Learning rates per layer, eta (s / sbar)^b: the tuned ``method`` with each exponent b.
+
+    ``random`` adds a control: the s of the layers exchanged among them, at b = 1.
+    """
+
+    method: Name
+    exponents: Annotated[tuple[Exponent, ...], Field(min_length=1)]
+    random: bool
+
+    @model_validator(mode="after")
+    def _exponents_can_be_judged(self) -> Self:
+        check_distinct("exponents", self.exponents)
+        if 0 in self.exponents:
+            raise ValueError("exponents holds 0, which is the training without layer rates")
+        if max(self.exponents) < 0:
+            raise ValueError("exponents needs a positive one; the claim rests on it")
+        return self
+
+
+class LayerRates(RateVariants):
+    """The learning rates per layer, and the races that have them."""
+
+    races: Annotated[tuple[Name, ...], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _races_differ(self) -> Self:
+        check_distinct("races", self.races)
+        return self
+
+
+class Responses(Settings):
+    """The update spectra T(sigma): steps taken at fixed weights, and layers that are shown."""
+
+    race: Name
+    steps: Count
+    layers: Annotated[tuple[str, ...], Field(min_length=1)]
+
+
+class ResponseSettings(Settings):
+    """What the update spectra depend on."""
+
+    methods: Annotated[dict[Name, Method], Field(min_length=2)]
+    responses: Responses
+
+
+class Optimizers(ResponseSettings):
+    """The race: every method on every task, with equal tuning budgets."""
+
+    races: Annotated[dict[Name, Race], Field(min_length=1)]
+    layer_rates: LayerRates
+
+    @model_validator(mode="after")
+    def _names_exist(self) -> Self:
+        for section, names, known in (
+            ("layer_rates.races", self.layer_rates.races, self.races),
+            ("layer_rates.method", (self.layer_rates.method,), self.methods),
+            ("responses.race", (self.responses.race,), self.races),
+        ):
+            for name in names:
+                if name not in known:
+                    raise ValueError(f"{section}: {name!r} is none of {[*known]}")
+        base = self.methods[self.layer_rates.method].optimizer
+        if base not in ("sgd", "adamw"):
+            raise ValueError(
+                f"layer_rates.method: rates per layer go with sgd and adamw, not {base}"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _budgets_are_equal(self) -> Self:
+        budgets = {name: method.n_tuned for name, method in self.methods.items()}
+        if len(set(budgets.values())) > 1:
+            raise ValueError(f"methods must have as many tuning trainings as each other: {budgets}")
+        return self

@@ -1,0 +1,37 @@
+"""Draw what every method gains over AdamW, and what its tuning cost."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from spectral_laws.artifacts import read_table
+from spectral_laws.cli import run
+from spectral_laws.plotting.optimizers_gains import draw_optimizers_gains
+from spectral_laws.plotting.style import save_figure
+
+
+def main(
+    race: Annotated[Path, typer.Option(help="Table of train_method.")],
+    tuning: Annotated[Path, typer.Option(help="Table of tune_method.")],
+    tuning_times: Annotated[Path, typer.Option(help="Its table of seconds.")],
+    pdf: Annotated[Path, typer.Option(help="Vector figure to write.")],
+    png: Annotated[Path, typer.Option(help="Bitmap figure to write, 300 dpi.")],
+    loss_races: Annotated[
+        list[str] | None, typer.Option(help="Race judged by test loss, not accuracy; repeatable.")
+    ] = None,
+    confidence: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
+) -> None:
+    """Differences from AdamW at the last epoch, paired by seed."""
+    figure = draw_optimizers_gains(
+        read_table(race),
+        read_table(tuning),
+        read_table(tuning_times),
+        loss_races=loss_races or (),
+        confidence=confidence,
+    )
+    save_figure(figure, pdf, png)
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,46 @@
+"""Tune one method of a race: a training per learning rate and weight decay, on validation data."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from spectral_laws.artifacts import Provenance, read_table, write_table
+from spectral_laws.cli import run, settings_option
+from spectral_laws.curvature.datasets.samples import Samples
+from spectral_laws.optimizers.race import NULLABLE_TUNING, Task, tune_method
+from spectral_laws.settings.curvature import Model
+from spectral_laws.settings.optimizers import Method, RaceTraining
+
+
+def main(
+    race_name: Annotated[str, typer.Option(help="Name of the race.")],
+    method_name: Annotated[str, typer.Option(help="Name of the method.")],
+    model_name: Annotated[str, typer.Option(help="Name of the model, in the exponents.")],
+    training: Annotated[RaceTraining, settings_option(RaceTraining)],
+    method: Annotated[Method, settings_option(Method)],
+    model: Annotated[Model, settings_option(Model)],
+    data_file: Annotated[Path, typer.Option(help="Arrays of prepare_data.")],
+    output: Annotated[Path, typer.Option(help="Table (.parquet) to write: every training.")],
+    times: Annotated[Path, typer.Option(help="Table (.parquet) to write: seconds of each.")],
+    exponents: Annotated[Path | None, typer.Option(help="Table of fit_exponents.")] = None,
+    scratch: Annotated[Path, typer.Option(help="Folder of finished trainings.")] = Path("scratch"),
+    seed: Annotated[int, typer.Option(help="Root of the random streams.", min=0)] = 0,
+    device: Annotated[str, typer.Option(help="Torch device, cpu or cuda.")] = "cpu",
+) -> None:
+    """Train with every pair of the grid, going on from the last finished training."""
+    parameters: dict[str, Any] = {"race": race_name, "name": method_name, "model_name": model_name}
+    parameters |= {"training": training.model_dump(), "method": method.model_dump()}
+    provenance = Provenance(parameters | {"model": model.model_dump()}, seed, device)
+    task = Task(
+        race_name, model, model_name, Samples.read(data_file), training, seed, device, scratch
+    )
+    measured = None if exponents is None else read_table(exponents)
+    tuned = tune_method(task, method, measured, name=method_name)
+    write_table(tuned.table, output, provenance, nullable=NULLABLE_TUNING)
+    write_table(tuned.times, times, provenance)
+    tuned.discard()
+
+
+if __name__ == "__main__":
+    run(main)
