@@ -50,12 +50,20 @@ def test_every_parameter_is_in_one_group():
 
 def test_alpha_per_layer():
     groups = parameter_groups(
-        Network(), alpha={"conv": 2.1, "head": 1.3, "attention.out_proj": 1.3}, default_alpha=1.7
+        Network(),
+        alpha={
+            "conv": 2.1,
+            "head": 1.3,
+            "attention.out_proj": 1.3,
+            "attention.in_proj_weight": 0.9,
+        },
+        default_alpha=1.7,
     )
     found = {group["alpha"]: names(group) for group in groups if "alpha" in group}
     assert found == {
         2.1: ["conv.weight"],
-        1.7: ["attention.in_proj_weight", "rnn.weight_ih_l0", "rnn.weight_hh_l0"],
+        0.9: ["attention.in_proj_weight"],
+        1.7: ["rnn.weight_ih_l0", "rnn.weight_hh_l0"],
         1.3: ["attention.out_proj.weight", "head.weight"],
     }
 

@@ -228,9 +228,7 @@ rule measure_responses:
         gpu=gpus,
     params:
         race=responding_race,
-        training=in_responding_race(
-            lambda wildcards: race_of(wildcards).training.model_dump_json()
-        ),
+        training=in_responding_race(lambda wildcards: race_of(wildcards).training.model_dump_json()),
         model_name=in_responding_race(lambda wildcards: race_of(wildcards).model),
         model=in_responding_race(racing_model),
         responses=settings("optimizers", without=("races", "layer_rates")),

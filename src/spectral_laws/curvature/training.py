@@ -1,7 +1,7 @@
 """Training of networks by SGD or AdamW, resumable after every epoch, bit for bit."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any

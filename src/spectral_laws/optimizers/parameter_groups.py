@@ -24,8 +24,8 @@ def parameter_groups(
 
     Args:
         model: any network; parameters that need no gradient are left out.
-        alpha: one exponent, or one per layer by its module name, as a table of measured exponents
-            has them.
+        alpha: one exponent, or one per layer by its module name (or its parameter's, where a
+            layer has several matrices), as a table of measured exponents has them.
         default_alpha: of matrices in layers that ``alpha`` does not name.
         adamw: module names of layers whose matrices go to AdamW too, for instance the head.
 
@@ -36,9 +36,9 @@ def parameter_groups(
         ValueError: if a name is no layer with matrices of its own.
     """
     owners = _matrix_owners(model)
-    measured = alpha if isinstance(alpha, Mapping) else {}
+    measured, default = (alpha, default_alpha) if isinstance(alpha, Mapping) else ({}, alpha)
     for name in (*measured, *adamw):
-        if name not in owners.values():
+        if name not in owners.values() and name not in owners:
             raise ValueError(f"{name!r} is no layer with a matrix of its own")
     spectral: dict[float, list[tuple[str, nn.Parameter]]] = {}
     decayed: list[tuple[str, nn.Parameter]] = []
@@ -48,7 +48,7 @@ def parameter_groups(
             continue
         layer = owners.get(name)
         if layer is not None and layer not in adamw:
-            own = measured.get(layer, default_alpha) if isinstance(alpha, Mapping) else alpha
+            own = measured.get(name, measured.get(layer, default))
             spectral.setdefault(own, []).append((name, parameter))
         else:
             (vectors if parameter.ndim < 2 else decayed).append((name, parameter))

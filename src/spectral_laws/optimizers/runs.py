@@ -172,6 +172,8 @@ def _train(
         if not diverged:
             batches = np.array_split(order, n_batches)
             loss = _train_epoch(model, optimizer, inputs, targets, batches, rates)
+            if inputs.is_cuda:
+                torch.cuda.synchronize()  # the last update belongs to the time
         seconds = time.perf_counter() - started
         test_loss, accuracy = evaluate(model, test_inputs, test_targets)
         diverged = diverged or not (math.isfinite(loss) and math.isfinite(test_loss))

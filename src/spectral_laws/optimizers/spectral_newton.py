@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor
@@ -97,7 +97,7 @@ class SpectralNewton(Optimizer):
                 raise ValueError(f"{name} is {parameter.dtype}; only real numbers can be trained")
 
     @torch.no_grad()
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:  # type: ignore[override]
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:  # noqa: ANN401  (torch's own)
         """One update of every parameter that has a gradient; returns the closure's loss."""
         loss = None
         if closure is not None:
@@ -173,11 +173,14 @@ def _check_options(group: dict[str, Any]) -> None:
             raise ValueError(f"{option} must be finite and at least {low:g}, got {group[option]}")
     if not (math.isfinite(group["damping"]) and group["damping"] > 0):
         raise ValueError(f"damping must be finite and above 0, got {group['damping']}")
-    for option, values in (("momentum", [group["momentum"]]), ("adamw_betas", group["adamw_betas"])):
+    for option, values in (
+        ("momentum", [group["momentum"]]),
+        ("adamw_betas", group["adamw_betas"]),
+    ):
         if not all(0 <= value < 1 for value in values):
             raise ValueError(f"{option} must lie in [0, 1), got {group[option]}")
-    if group["adjust_lr_fn"] not in AdjustLR.__args__:  # type: ignore[attr-defined]
-        raise ValueError(f"adjust_lr_fn is none of {AdjustLR.__args__}")  # type: ignore[attr-defined]
+    if group["adjust_lr_fn"] not in get_args(AdjustLR):
+        raise ValueError(f"adjust_lr_fn is none of {get_args(AdjustLR)}")
 
 
 def _check_gradients(groups: list[dict[str, Any]]) -> None:

@@ -21,11 +21,11 @@ _RANGE = (1e-24, 1e30)
 def spectral_update(
     gradient: Tensor, *, alpha: float = 2.0, damping: float = 0.1, relative: bool = True
 ) -> Tensor:
-    r"""U diag(T(sigma)) V^T of a matrix U diag(sigma) V^T, with T = sigma / (sigma^alpha + damping).
+    r"""U diag(T(sigma)) V^T of a matrix U diag(sigma) V^T: its update by Spectral Newton.
 
-    With ``relative`` every sigma is first divided by the largest, so that the result does not
-    depend on the scale of the gradient. Without, a damping above all sigma^alpha leaves
-    gradient / damping, plain gradient descent.
+    T = sigma / (sigma^alpha + damping). With ``relative`` every sigma is first divided by the
+    largest, so that the result does not depend on the scale of the gradient. Without, a damping
+    above all sigma^alpha leaves gradient / damping, plain gradient descent.
 
     It is the product with :func:`spectral_factor`, in the factor's precision.
 
@@ -93,18 +93,20 @@ def _damped_inverse(gram: Tensor, *, alpha: float, damping: float) -> Tensor:
         gram.diagonal().add_(damping)
         factor, failed = torch.linalg.cholesky_ex(gram)
         if not failed:
-            return torch.cholesky_inverse(factor)
+            inverse: Tensor = torch.cholesky_inverse(factor)
+            return inverse
         gram.diagonal().sub_(damping)
     values, vectors = torch.linalg.eigh(gram)
     weights = 1 / (values.clamp_min(0) ** (alpha / 2) + damping)
-    return (vectors * weights) @ vectors.T
+    result: Tensor = (vectors * weights) @ vectors.T
+    return result
 
 
 def _largest_eigenvalue(gram: Tensor) -> float:
     """Largest eigenvalue of a positive semi-definite matrix, to its rounding."""
     size = len(gram)
     if gram.is_cuda or size <= _DENSE:
-        return torch.linalg.eigvalsh(gram)[-1].item()
+        return float(torch.linalg.eigvalsh(gram)[-1])
     array = gram.numpy()
     # The residual; the eigenvalue's error is of second order in it.
     tolerance = 1e-5 if gram.dtype == torch.float32 else 1e-9
@@ -112,5 +114,5 @@ def _largest_eigenvalue(gram: Tensor) -> float:
     try:
         largest = eigsh(array, k=1, which="LA", return_eigenvectors=False, v0=start, tol=tolerance)
     except ArpackNoConvergence:
-        return torch.linalg.eigvalsh(gram)[-1].item()
+        return float(torch.linalg.eigvalsh(gram)[-1])
     return float(largest[0])
