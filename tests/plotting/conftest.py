@@ -758,6 +758,7 @@ def race_tables(races, methods, seeds):
         _, language, n_test, epochs = RACES[race]
         points, nats, seconds, rates = OPTIMIZERS[method]
         place = {"race": race, "method": method}
+        task = "language_modelling" if language else "classification"
         for seed, epoch in itertools.product(range(seeds), range(1, epochs + 1)):
             generator = np.random.default_rng([seed, epoch, *race.encode(), *method.encode()])
             done = 1 - math.exp(-3 * epoch / epochs)
@@ -767,6 +768,7 @@ def race_tables(races, methods, seeds):
             runs.append(
                 key
                 | {
+                    "task": task,
                     "learning_rate": rates[1],
                     "weight_decay": 0.0,
                     "train_loss": loss - 0.1,

@@ -18,7 +18,6 @@ from spectral_laws.plotting.optimizers_responses import relative_spectrum
 from spectral_laws.plotting.style import THEORY
 
 NAMES = ["race", "gains", "responses", "layer_rates"]
-BY_LOSS = ("text",)
 # Columns that no figure needs
 UNUSED = {
     "race": {"learning_rate", "weight_decay", "train_loss"},
@@ -50,8 +49,6 @@ def needed(name):
 
 def draw(name, tables, **options):
     function = getattr(plotting, f"draw_optimizers_{name}")
-    if "loss_races" in inspect.signature(function).parameters:
-        options.setdefault("loss_races", BY_LOSS)
     return function(*(tables[table] for table in needed(name)), **options)
 
 
@@ -112,7 +109,7 @@ class TestAllFigures:
 
     @pytest.mark.parametrize("name", NAMES)
     def test_one_race_and_one_seed(self, make_optimizers, assert_legible, name):
-        assert_legible(draw(name, make_optimizers(seeds=1, races=("images",)), **no_loss(name)))
+        assert_legible(draw(name, make_optimizers(seeds=1, races=("images",))))
 
     @pytest.mark.parametrize("name", NAMES)
     def test_three_races(self, make_optimizers, assert_legible, name):
@@ -126,11 +123,6 @@ class TestAllFigures:
             for column in set(tables[table]) - UNUSED[table]:
                 with pytest.raises(DataError, match=f"^{table} table: no column {column}"):
                     draw(name, tables | {table: tables[table].drop(columns=column)})
-
-    @pytest.mark.parametrize("name", ["race", "gains"])
-    def test_unknown_races_are_refused(self, tables, name):
-        with pytest.raises(DataError, match="race table: no race 'sound', there are images, text"):
-            draw(name, tables, loss_races=("sound",))
 
     @pytest.mark.parametrize("name", ["race", "gains"])
     @pytest.mark.parametrize("method", ["muon", "adamw"])
@@ -164,10 +156,6 @@ class TestAllFigures:
         other = looks(["my_soap", "x", "adamw"])
         assert other["my_soap"].color != other["x"].color
         assert other["adamw"] == looks(["adamw"])["adamw"]
-
-
-def no_loss(name):
-    return {"loss_races": ()} if name in ("race", "gains") else {}
 
 
 class TestRace:

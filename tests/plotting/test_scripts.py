@@ -48,7 +48,6 @@ STUDIES = (
     "steep", "smoothing", "depth_linear", "depth_quadratic",
 )  # fmt: skip
 LEADING = ("curvature_power_law", "curvature_rank_models", "curvature_factors")
-BY_LOSS = ("optimizers_race", "optimizers_gains")
 BOOTSTRAPPED = ("recovery_finite_size", "recovery_depth", "recovery_error_exponents")
 
 
@@ -119,8 +118,6 @@ def options(files, name, folder):
         inputs += ["--resamples", "20"]
     if name in LEADING:
         inputs += ["--top-k", "20"]
-    if name in BY_LOSS:
-        inputs += ["--loss-races", "text"]
     if name == "recovery_depth":
         inputs += ["--spectral-quadratic", "steep"]
     outputs = ["--pdf", str(folder / f"{name}.pdf"), "--png", str(folder / f"{name}.png")]
@@ -151,13 +148,6 @@ def test_missing_table_is_one_line(root, files, tmp_path):
     )
     assert result.returncode == 1
     assert result.stderr == f"error: {tmp_path / 'none.parquet'}: no such table\n"
-
-
-def test_unknown_race_is_one_line(root, files, tmp_path):
-    arguments = [*options(files, "optimizers_race", tmp_path), "--loss-races", "sound"]
-    result = python(path_of(root, "optimizers_race"), *arguments)
-    assert result.returncode == 1
-    assert result.stderr == "error: race table: no race 'sound', there are images, text\n"
 
 
 def test_unknown_study_is_one_line(root, files, tmp_path):

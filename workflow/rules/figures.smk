@@ -1,5 +1,4 @@
 # One rule per figure; a figure reads tables only, so editing it reruns nothing else.
-from spectral_laws.settings.data import task_of
 
 FIGURES = [
     "recovery_mse",
@@ -544,17 +543,6 @@ rule plot_curvature_weights:
         " --pdf {output.pdf} --png {output.png} > {log} 2>&1"
 
 
-def loss_races(wildcards):
-    """Options that name the races judged by test loss: those of language models."""
-    config = preset_config(wildcards.preset)
-    models, data = config.curvature.models, config.curvature.data
-    return " ".join(
-        f"--loss-races {name}"
-        for name, race in config.optimizers.races.items()
-        if task_of(data[models[race.model].data]) == "language_modelling"
-    )
-
-
 rule plot_optimizers_race:
     input:
         source=sources("plot_optimizers_race.py"),
@@ -569,11 +557,10 @@ rule plot_optimizers_race:
         mem_mb=1500,
         runtime=10,
     params:
-        loss_races=loss_races,
         confidence=settings("intervals.confidence"),
     shell:
         "{PYTHON} {SCRIPTS}/plot_optimizers_race.py --race {input.race}"
-        " --race-times {input.race_times} {params.loss_races} --confidence {params.confidence}"
+        " --race-times {input.race_times} --confidence {params.confidence}"
         " --pdf {output.pdf} --png {output.png} > {log} 2>&1"
 
 
@@ -592,11 +579,10 @@ rule plot_optimizers_gains:
         mem_mb=1500,
         runtime=10,
     params:
-        loss_races=loss_races,
         confidence=settings("intervals.confidence"),
     shell:
         "{PYTHON} {SCRIPTS}/plot_optimizers_gains.py --race {input.race}"
-        " --tuning {input.tuning} --tuning-times {input.tuning_times} {params.loss_races} --confidence {params.confidence}"
+        " --tuning {input.tuning} --tuning-times {input.tuning_times} --confidence {params.confidence}"
         " --pdf {output.pdf} --png {output.png} > {log} 2>&1"
 
 

@@ -17,9 +17,6 @@ def main(
     tuning_times: Annotated[Path, typer.Option(help="Its table of seconds.")],
     pdf: Annotated[Path, typer.Option(help="Vector figure to write.")],
     png: Annotated[Path, typer.Option(help="Bitmap figure to write, 300 dpi.")],
-    loss_races: Annotated[
-        list[str] | None, typer.Option(help="Race judged by test loss, not accuracy; repeatable.")
-    ] = None,
     confidence: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
 ) -> None:
     """Differences from AdamW at the last epoch, paired by seed."""
@@ -27,7 +24,6 @@ def main(
         read_table(race),
         read_table(tuning),
         read_table(tuning_times),
-        loss_races=loss_races or (),
         confidence=confidence,
     )
     save_figure(figure, pdf, png)

@@ -16,16 +16,12 @@ def main(
     race_times: Annotated[Path, typer.Option(help="Its table of seconds.")],
     pdf: Annotated[Path, typer.Option(help="Vector figure to write.")],
     png: Annotated[Path, typer.Option(help="Bitmap figure to write, 300 dpi.")],
-    loss_races: Annotated[
-        list[str] | None, typer.Option(help="Race judged by test loss, not accuracy; repeatable.")
-    ] = None,
     confidence: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
 ) -> None:
     """Test accuracy or loss against epochs and against seconds of training."""
     figure = draw_optimizers_race(
         read_table(race),
         read_table(race_times),
-        loss_races=loss_races or (),
         confidence=confidence,
     )
     save_figure(figure, pdf, png)

@@ -87,7 +87,6 @@ def train_model(
 
     Raises:
         NumericalError: if the training loss of an epoch is NaN or infinite.
-        ValueError: as :func:`make_optimizer`.
     """
     model.to(device)
     optimizer = make_optimizer(model, settings)

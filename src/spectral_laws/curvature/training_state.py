@@ -4,8 +4,11 @@ import hashlib
 import json
 import logging
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
+from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -23,7 +26,6 @@ from spectral_laws.curvature.datasets.samples import Samples
 from spectral_laws.errors import DataError
 from spectral_laws.settings.curvature import Training
 
-_CODE = (Path(__file__), Path(__file__).with_name("training.py"))
 logger = logging.getLogger(__name__)
 
 _FORMAT = 3  # of the scratch file; raise it when its meaning changes
@@ -64,20 +66,33 @@ def state_key(
     device: str,
 ) -> str:
     """Hash of everything that the result of a training depends on."""
-    digest = hashlib.sha256()
-    facts = [_FORMAT, torch.__version__, device, seed, sorted(snapshots)]
-    facts.append(settings.model_dump(mode="json"))
-    digest.update(json.dumps(facts, sort_keys=True).encode())
-    # A state made by other code is not this training's.
-    sources = [sys.modules[type(module).__module__] for module in model.modules()]
-    files = {Path(getattr(source, "__file__", None) or __file__) for source in sources}
-    for file in sorted(files | set(_CODE)):
-        digest.update(file.read_bytes())
+    facts = [_FORMAT, sorted(snapshots), settings.model_dump(mode="json")]
+    return result_key(facts, model, samples, seed=seed, device=device)
+
+
+def result_key(
+    facts: Sequence[Any], model: nn.Module, samples: Samples, *, seed: int, device: str
+) -> str:
+    """Hash of JSON-like facts, a network as it is, its samples, and the code that is loaded."""
+    packages = [version(package) for package in ("torch", "numpy", "scipy")]
+    known = json.dumps([*facts, seed, device, packages], sort_keys=True)
+    digest = hashlib.sha256(known.encode())
+    # A result made by other code is not this training's.
+    mine = [module for name, module in sys.modules.items() if name.startswith("spectral_laws.")]
+    for file in sorted({str(module.__file__) for module in mine if module.__file__}):
+        digest.update(Path(file).read_bytes())
+    # Networks of the same weights may differ in what they make of them (heads, strides, skips).
+    for name, module in model.named_modules():
+        source = sys.modules[type(module).__module__]
+        if getattr(source, "__file__", None):
+            digest.update(Path(str(source.__file__)).read_bytes())
+        plain = {k: v for k, v in vars(module).items() if isinstance(v, (int, float, str, tuple))}
+        digest.update(f"{name} {type(module).__qualname__} {sorted(plain.items())}".encode())
     for arrays in (model_arrays(model), samples.as_arrays()):
         for name, array in arrays.items():
             digest.update(f"{name} {array.dtype} {array.shape}".encode())
             digest.update(np.ascontiguousarray(array).data)
-    return digest.hexdigest()[:20]
+    return digest.hexdigest()[:24]
 
 
 def save_state(

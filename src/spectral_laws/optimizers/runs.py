@@ -1,9 +1,6 @@
 """One training of the race: from initial weights to the last epoch, timed."""
 
-import hashlib
-import json
 import math
-import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,9 +14,9 @@ from torch import Tensor, nn
 
 from spectral_laws import rng
 from spectral_laws.artifacts import Provenance, read_table, write_table
-from spectral_laws.curvature.checkpoints import model_arrays
 from spectral_laws.curvature.datasets.samples import Samples
 from spectral_laws.curvature.training import cross_entropy_of, evaluate, one_cycle
+from spectral_laws.curvature.training_state import result_key
 from spectral_laws.errors import DataError, NumericalError
 from spectral_laws.optimizers.methods import ScheduledOptimizer, build_optimizer
 from spectral_laws.settings.optimizers import Method, RaceTraining
@@ -30,7 +27,6 @@ NULLABLE_RUN = ("train_loss", "test_loss")
 LinAlgError = torch.linalg.LinAlgError  # type: ignore[attr-defined]
 
 _FORMAT = 1  # of the scratch file; raise it when its meaning changes
-_PACKAGES = ("torch", "pytorch-optimizer", "numpy", "scipy")
 
 
 @dataclass(frozen=True)
@@ -226,20 +222,7 @@ def _key(
     device: str,
 ) -> str:
     """Hash of everything that the result of a training depends on."""
-    facts = [_FORMAT, device, seed, training.model_dump(mode="json"), *map(version, _PACKAGES)]
+    facts = [_FORMAT, version("pytorch-optimizer"), training.model_dump(mode="json")]
     facts += [choice.method.model_dump(mode="json"), choice.learning_rate, choice.weight_decay]
     facts += [dict(choice.alphas or {}), dict(choice.layer_rates or {})]
-    digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode())
-    # A result made by other code is not this training's.
-    mine = [module for name, module in sys.modules.items() if name.startswith("spectral_laws.")]
-    for file in sorted({str(module.__file__) for module in mine if module.__file__}):
-        digest.update(Path(file).read_bytes())
-    # Networks of the same weights may differ in what they make of them (heads, strides, skips).
-    for name, module in model.named_modules():
-        plain = {k: v for k, v in vars(module).items() if isinstance(v, (int, float, str, tuple))}
-        digest.update(f"{name} {type(module).__qualname__} {sorted(plain.items())}".encode())
-    for arrays in (model_arrays(model), samples.as_arrays()):
-        for name, array in arrays.items():
-            digest.update(f"{name} {array.dtype} {array.shape}".encode())
-            digest.update(np.ascontiguousarray(array).data)
-    return digest.hexdigest()[:24]
+    return result_key(facts, model, samples, seed=seed, device=device)

@@ -1,7 +1,5 @@
 """What each method gains over AdamW at the end of a race, and what its tuning cost."""
 
-from collections.abc import Collection
-
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -41,7 +39,6 @@ def draw_optimizers_gains(
     tuning: pd.DataFrame,
     tuning_times: pd.DataFrame,
     *,
-    loss_races: Collection[str] = (),
     confidence: float = 0.95,
 ) -> Figure:
     """Final test accuracy or loss of each method against AdamW's, with the cost of its tuning.
@@ -55,13 +52,12 @@ def draw_optimizers_gains(
         race: table of ``train_method``.
         tuning: table of ``tune_method``.
         tuning_times: its table of seconds.
-        loss_races: races judged by test loss, the language models; all others by accuracy.
         confidence: level of the intervals.
 
     Raises:
-        DataError: if a column, AdamW, or the tuning of a method is missing, or a race is unknown.
+        DataError: if a column, AdamW, or the tuning of a method is missing.
     """
-    measures = check_races(race, _COLUMNS, loss_races, name="race")
+    measures = check_races(race, _COLUMNS)
     costs = tuning_costs(tuning, tuning_times)
     chosen = {(cost["race"], cost["method"]): cost for _, cost in costs.iterrows()}
     styles = looks(race["method"])

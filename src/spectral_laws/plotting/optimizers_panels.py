@@ -1,14 +1,13 @@
 """What the figures of the race share: names and colours of the methods, and what is judged."""
 
 import textwrap
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 from matplotlib.lines import Line2D
 
-from spectral_laws.errors import DataError
 from spectral_laws.plotting.style import MARKERS
 from spectral_laws.plotting.tables import plural, require, shorten
 
@@ -99,19 +98,17 @@ def looks(methods: Iterable[str]) -> dict[str, Look]:
     return found
 
 
-def check_races(
-    table: pd.DataFrame, columns: Sequence[str], loss_races: Collection[str], *, name: str
-) -> dict[str, Measure]:
-    """What each race of a table is judged by, once its columns and ``loss_races`` are known.
+def check_races(race: pd.DataFrame, columns: Sequence[str]) -> dict[str, Measure]:
+    """What each race is judged by: language models by their loss, others by accuracy.
 
     Raises:
-        DataError: if there is no row, a column is missing, or a name is none of the races'.
+        DataError: if there is no row or a column is missing.
     """
-    races = [str(race) for race in dict.fromkeys(require(table, columns, name=name)["race"])]
-    for race in loss_races:
-        if race not in races:
-            raise DataError(f"{name} table: no race {race!r}, there are {', '.join(races)}")
-    return {race: LOSS if race in loss_races else ACCURACY for race in races}
+    tasks = require(race, (*columns, "task"), name="race").drop_duplicates("race")
+    return {
+        str(name): LOSS if task == "language_modelling" else ACCURACY
+        for name, task in zip(tasks["race"], tasks["task"], strict=True)
+    }
 
 
 def last_epochs(race: pd.DataFrame) -> pd.DataFrame:

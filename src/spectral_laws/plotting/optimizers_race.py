@@ -1,7 +1,5 @@
 """Test accuracy or loss of all methods against epochs and against seconds of training."""
 
-from collections.abc import Collection
-
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -36,7 +34,6 @@ def draw_optimizers_race(
     race: pd.DataFrame,
     race_times: pd.DataFrame,
     *,
-    loss_races: Collection[str] = (),
     confidence: float = 0.95,
 ) -> Figure:
     """Learning curves of all methods, one column of two panels per race.
@@ -49,13 +46,12 @@ def draw_optimizers_race(
     Args:
         race: table of ``train_method``.
         race_times: its table of seconds.
-        loss_races: races judged by test loss, the language models; all others by accuracy.
         confidence: level of the intervals.
 
     Raises:
-        DataError: if a column or the times of a training are missing, or a race is unknown.
+        DataError: if a column or the times of a training are missing.
     """
-    measures = check_races(race, _COLUMNS, loss_races, name="race")
+    measures = check_races(race, _COLUMNS)
     seconds = training_seconds(race_times)
     styles = looks(race["method"])
     columns = min(len(measures), 2)
