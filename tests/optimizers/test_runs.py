@@ -11,6 +11,7 @@ from torch import nn
 
 from spectral_laws import rng
 from spectral_laws.artifacts import read_table
+from spectral_laws.curvature import training_state
 from spectral_laws.curvature.checkpoints import model_arrays
 from spectral_laws.curvature.datasets.samples import Samples
 from spectral_laws.curvature.models.factory import build_model
@@ -344,7 +345,8 @@ def test_other_code_does_not_use_the_file(kept_run, tmp_path_factory, monkeypatc
 def test_other_versions_do_not_use_the_file(kept_run, monkeypatch, package):
     _, path = kept_run()
     known = runs.version
-    monkeypatch.setattr(runs, "version", lambda name: "0" if name == package else known(name))
+    for module in (runs, training_state):
+        monkeypatch.setattr(module, "version", lambda name: "0" if name == package else known(name))
     assert kept_run()[1] != path
 
 
