@@ -70,6 +70,7 @@ rule tune_method:
         gpu=gpus,
     params:
         training=lambda wildcards: race_of(wildcards).training.model_dump_json(),
+        seeds=lambda wildcards: race_of(wildcards).tuning_seeds,
         model_name=lambda wildcards: race_of(wildcards).model,
         model=racing_model,
         method=settings("optimizers.methods.{method}"),
@@ -80,8 +81,8 @@ rule tune_method:
         "{PYTHON} {SCRIPTS}/tune_method.py --race-name {wildcards.race}"
         " --method-name {wildcards.method} --model-name {params.model_name}"
         " --training {params.training:q} --method {params.method:q} --model {params.model:q}"
-        " --data-file {input.data} {params.exponents} --seed {params.seed}"
-        " --device {params.device} --scratch scratch --output {output.table}"
+        " --data-file {input.data} {params.exponents} --seeds {params.seeds}"
+        " --seed {params.seed} --device {params.device} --scratch scratch --output {output.table}"
         " --times {output.times} > {log} 2>&1"
 
 

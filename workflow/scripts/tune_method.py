@@ -25,18 +25,20 @@ def main(
     times: Annotated[Path, typer.Option(help="Table (.parquet) to write: seconds of each.")],
     exponents: Annotated[Path | None, typer.Option(help="Table of fit_exponents.")] = None,
     scratch: Annotated[Path, typer.Option(help="Folder of finished trainings.")] = Path("scratch"),
+    seeds: Annotated[int, typer.Option(help="Trainings of each candidate.", min=1)] = 1,
     seed: Annotated[int, typer.Option(help="Root of the random streams.", min=0)] = 0,
     device: Annotated[str, typer.Option(help="Torch device, cpu or cuda.")] = "cpu",
 ) -> None:
-    """Train with every pair of the grid, going on from the last finished training."""
+    """Train with every candidate, going on from the last finished training."""
     parameters: dict[str, Any] = {"race": race_name, "name": method_name, "model_name": model_name}
     parameters |= {"training": training.model_dump(), "method": method.model_dump()}
-    provenance = Provenance(parameters | {"model": model.model_dump()}, seed, device)
+    parameters |= {"model": model.model_dump(), "seeds": seeds}
+    provenance = Provenance(parameters, seed, device)
     task = Task(
         race_name, model, model_name, Samples.read(data_file), training, seed, device, scratch
     )
     measured = None if exponents is None else read_table(exponents)
-    tuned = tune_method(task, method, measured, name=method_name)
+    tuned = tune_method(task, method, measured, name=method_name, replicates=seeds)
     write_table(tuned.table, output, provenance, nullable=NULLABLE_TUNING)
     write_table(tuned.times, times, provenance)
     tuned.discard()

@@ -98,4 +98,8 @@ def _beside(claim: Claim, name: str, measurement: Measurement | None, reason: st
         return f"{name}: not run ({reason})" if reason else f"{name}: not run"
     where = f"{name}, {measurement.scope}" if measurement.scope else name
     text = value_text(measurement.value, measurement.ci_low, measurement.ci_high)
-    return f"{where}: {text}, {judge(claim, measurement)}"
+    return (
+        f"{where}: {text}, {judge(claim, measurement)}"
+        if measurement.judged
+        else f"{where}: {text}"
+    )

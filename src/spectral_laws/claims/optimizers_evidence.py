@@ -17,13 +17,13 @@ OPTIMIZERS: dict[str, Evidence] = {
         partial(_over_adamw, method=_SPECTRAL_NEWTON),
         {
             "alpha = 1": partial(_over_adamw, method="spectral_newton_1"),
-            "measured alpha of each layer": partial(_over_adamw, method="spectral_newton_measured"),
+            "measured alpha of each layer (its measurement is in no budget)": partial(
+                _over_adamw, method="spectral_newton_measured"
+            ),
             "Muon minus AdamW": partial(_over_adamw, method="muon"),
             "SOAP minus AdamW": partial(_over_adamw, method="soap"),
             "SGD minus AdamW": partial(_over_adamw, method="sgd"),
-            "SGD without momentum, which absolute damping comes to, minus AdamW": partial(
-                _over_adamw, method="sgd_by_damping"
-            ),
+            "SGD without momentum minus AdamW": partial(_over_adamw, method="sgd_by_damping"),
             "alpha = 2 minus Muon": partial(_of_spectral_newton, baseline="muon"),
             "alpha = 2 minus SGD": partial(_of_spectral_newton, baseline="sgd"),
         },

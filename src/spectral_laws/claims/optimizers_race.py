@@ -50,7 +50,8 @@ def measure_gain(
         reason="; ".join(parts),
     )
     language = _language_text(tables, resampling, method, baseline)
-    return replace(measured, reason=measured.reason + language)
+    judged = method.startswith("spectral_newton") and baseline == "adamw"
+    return replace(measured, reason=measured.reason + language, judged=judged)
 
 
 def _pairs(tables: ClaimTables, task: str, method: str, baseline: str) -> tuple[pd.DataFrame, int]:
@@ -87,9 +88,10 @@ def _race_text(race: object, rows: pd.DataFrame, method: str, baseline: str) -> 
         f", {count} of {name} diverged but counted" for name, count in counts.items() if count
     )
     return (
-        f"{race}: {len(rows)} seeds, {baseline} {100 * rows['test_accuracy_baseline'].mean():.2f} "
-        f"%, gain {rows['gain'].mean():.3g} points, one test sample "
-        f"{100 / rows['n_test'].min():.2g} points{diverged}"
+        f"{race}: {rows['model'].iloc[0]}, {rows['train_size'].iloc[0]} training samples, "
+        f"{rows['steps'].iloc[0]} steps; {len(rows)} seeds, {baseline} "
+        f"{100 * rows['test_accuracy_baseline'].mean():.2f} %, gain {rows['gain'].mean():.3g} "
+        f"points, one test sample {100 / rows['n_test'].min():.2g} points{diverged}"
     )
 
 
@@ -106,14 +108,14 @@ def _tuning_text(tuning: pd.DataFrame, pairs: pd.DataFrame, methods: tuple[str, 
             chosen = grid.loc[grid["chosen"].astype(bool), "learning_rate"]
             if len(chosen) != 1:
                 raise NoFitError(f"{len(chosen)} choices of {method} in race {race}, not one")
-            sizes.add(len(grid))
+            sizes.add(int(grid["trainings"].sum()))
             edge = _edge(float(chosen.iloc[0]), grid["learning_rate"])
             if edge:
                 edges.append(f"{method} in {race} ({chosen.iloc[0]:g}, {edge})")
     budget = f"tuned on {' or '.join(map(str, sorted(sizes)))} trainings each"
     if not edges:
-        return f"{budget}, chosen learning rates inside their grids"
-    return f"{budget}, chosen learning rate at the edge of its grid: {', '.join(edges)}"
+        return f"{budget}, a choice that no interval holds; learning rates inside their grids"
+    return f"{budget}, a choice that no interval holds; at the edge of its grid: {', '.join(edges)}"
 
 
 def _edge(chosen: float, rates: "pd.Series[float]") -> str:

@@ -69,10 +69,10 @@ COLUMNS: dict[str, tuple[str, ...]] = {
         *("alpha", "participation_ratio", "phi_a", "phi_delta"),
     ),
     "race": (
-        *("race", "task", "method", "seed", "epoch"),
+        *("race", "task", "model", "train_size", "steps", "method", "seed", "epoch"),
         *("test_loss", "test_accuracy", "diverged", "n_test"),
     ),
-    "tuning": ("race", "method", "learning_rate", "chosen"),
+    "tuning": ("race", "method", "learning_rate", "trainings", "chosen"),
     "layer_rates": (
         *("race", "model", "seed", "variant", "exponent"),
         *("n_scaled", "test_accuracy", "diverged", "n_test"),

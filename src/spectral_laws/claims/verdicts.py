@@ -27,6 +27,7 @@ class Measurement:
         n: number of units the value rests on (directions, layers, teachers; ``reason`` says).
         reason: what was measured on what, in a sentence.
         scope: the same in a few words, as 'd = 25 to 64'.
+        judged: whether the claim speaks of this quantity; others stand beside it without a verdict.
     """
 
     value: float
@@ -35,6 +36,7 @@ class Measurement:
     n: int
     reason: str
     scope: str = ""
+    judged: bool = True
 
     def __post_init__(self) -> None:
         ends = [end for end in (self.ci_low, self.ci_high) if end is not None]

@@ -54,7 +54,8 @@ def train_layer_rates(
 
     Source: curvature paper, experiment 10.
     """
-    decays = layer_means(exponents, task.model_name, "s")
+    means = layer_means(exponents, task.model_name, "s")
+    decays = {layer: s for layer, s in means.items() if s > 0}
     rows: list[dict[str, Any]] = []
     for replicate in replicates:
         finished = _finished(history, task.name, settings.method, replicate)

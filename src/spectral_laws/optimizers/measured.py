@@ -10,7 +10,7 @@ _COLUMNS = ("model", "layer", "final", "status", "alpha", "s")
 def layer_means(exponents: pd.DataFrame, model: str, column: str) -> dict[str, float]:
     """Mean of alpha or s over the trained networks of a model, by layer.
 
-    Layers without a fit in any training, or whose mean is not positive, are left out.
+    Layers without a fit in any training are left out.
 
     Args:
         exponents: table of ``fit_exponents``.
@@ -28,4 +28,4 @@ def layer_means(exponents: pd.DataFrame, model: str, column: str) -> dict[str, f
     if rows.empty:
         raise DataError(f"exponents table: no fitted layer of a trained model {model!r}")
     means = rows.groupby("layer", sort=False)[column].mean()
-    return {str(layer): float(value) for layer, value in means[means > 0].items()}
+    return {str(layer): float(value) for layer, value in means.items()}

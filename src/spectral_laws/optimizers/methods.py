@@ -48,7 +48,8 @@ def build_optimizer(
 
     Muon and Spectral Newton update the same matrices and leave the rest to AdamW, with the update
     scale of ``match_rms_adamw``, so that one learning rate suits both. Vectors have no weight decay
-    except under SGD, whose penalty is on all parameters. SOAP is that of ``pytorch_optimizer``.
+    except under SGD, whose penalty is on all parameters. SOAP is that of ``pytorch_optimizer``: its
+    first step only fills its averages, and both of its decay rates are those of its authors.
 
     Args:
         model: the network.

@@ -6,7 +6,7 @@ from typing import Any
 from torch import nn
 from torch.nn.modules.conv import _ConvNd
 
-_MATRIX_MODULES = (nn.Linear, _ConvNd, nn.MultiheadAttention, nn.RNNBase)
+_MATRIX_MODULES = (nn.Linear, _ConvNd, nn.MultiheadAttention, nn.RNNBase, nn.RNNCellBase)
 
 
 def parameter_groups(
@@ -30,7 +30,8 @@ def parameter_groups(
         adamw: module names of layers whose matrices go to AdamW too, for instance the head.
 
     Returns:
-        Groups with named parameters: one per distinct alpha, then AdamW's matrices, then vectors.
+        Groups with named parameters: the matrices (each in a group of its own if ``alpha`` is per
+        layer, so that a stored state fits whatever the exponents are), AdamW's matrices, vectors.
 
     Raises:
         ValueError: if a name is no layer with matrices of its own.
@@ -40,7 +41,8 @@ def parameter_groups(
     for name in (*measured, *adamw):
         if name not in owners.values() and name not in owners:
             raise ValueError(f"{name!r} is no layer with a matrix of its own")
-    spectral: dict[float, list[tuple[str, nn.Parameter]]] = {}
+    spectral: list[dict[str, Any]] = []
+    alone = isinstance(alpha, Mapping)
     decayed: list[tuple[str, nn.Parameter]] = []
     vectors: list[tuple[str, nn.Parameter]] = []
     for name, parameter in model.named_parameters():
@@ -49,15 +51,16 @@ def parameter_groups(
         layer = owners.get(name)
         if layer is not None and layer not in adamw:
             own = measured.get(name, measured.get(layer, default))
-            spectral.setdefault(own, []).append((name, parameter))
+            if alone or not spectral:
+                spectral.append({"params": [], "alpha": own})
+            spectral[-1]["params"].append((name, parameter))
         else:
             (vectors if parameter.ndim < 2 else decayed).append((name, parameter))
-    groups: list[dict[str, Any]] = [
-        {"params": members, "alpha": own} for own, members in spectral.items()
+    rest = [
+        {"params": decayed, "adamw": True},
+        {"params": vectors, "adamw": True, "weight_decay": 0.0},
     ]
-    groups.append({"params": decayed, "adamw": True})
-    groups.append({"params": vectors, "adamw": True, "weight_decay": 0.0})
-    return [group for group in groups if group["params"]]
+    return [group for group in (*spectral, *rest) if group["params"]]
 
 
 def _matrix_owners(model: nn.Module) -> dict[str, str]:
@@ -66,6 +69,6 @@ def _matrix_owners(model: nn.Module) -> dict[str, str]:
     for layer, module in model.named_modules():
         if isinstance(module, _MATRIX_MODULES):
             for name, parameter in module.named_parameters(prefix=layer, recurse=False):
-                if parameter.ndim >= 2:
+                if parameter.ndim >= 2 and "weight" in name.removeprefix(layer):
                     owners[name] = layer
     return owners

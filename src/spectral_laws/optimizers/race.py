@@ -1,5 +1,6 @@
 """The race: every method is tuned with the same budget, then trained from several seeds."""
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,14 +14,12 @@ from spectral_laws.curvature.models.factory import build_model
 from spectral_laws.device import find_device
 from spectral_laws.errors import DataError, NumericalError
 from spectral_laws.optimizers.measured import layer_means
-from spectral_laws.optimizers.runs import Choice, run_training, split_samples
+from spectral_laws.optimizers.runs import Choice, n_batches, run_training, split_samples
 from spectral_laws.settings.curvature import Model
 from spectral_laws.settings.optimizers import Method, RaceTraining
 
 NULLABLE_TUNING = ("validation_loss",)
 """Missing for trainings that diverged."""
-
-_TUNING_SEED = 0
 
 
 @dataclass(frozen=True)
@@ -92,7 +91,7 @@ class Task:
 
 
 def tune_method(
-    task: Task, method: Method, exponents: pd.DataFrame | None, *, name: str
+    task: Task, method: Method, exponents: pd.DataFrame | None, *, name: str, replicates: int = 1
 ) -> RaceTable:
     """Choose learning rate and weight decay by trainings that are tested on validation samples.
 
@@ -105,10 +104,12 @@ def tune_method(
         method: see :class:`spectral_laws.settings.optimizers.Method`.
         exponents: table of ``fit_exponents``, for measured alphas.
         name: of the method.
+        replicates: trainings that each candidate is judged by, from different seeds.
 
     Returns:
-        Columns of the table: race, method, learning_rate, weight_decay, validation_loss,
-        validation_accuracy, diverged, chosen. The best has the highest accuracy and, of these, the
+        Columns of the table: race, method, learning_rate, weight_decay, validation_loss and
+        validation_accuracy (means over the replicates), diverged (any of them), trainings (how
+        many), chosen. The best has the highest accuracy and, of these, the
         lowest loss; with language models the lowest loss. Of the times: race, method,
         learning_rate, weight_decay, seconds.
 
@@ -120,17 +121,19 @@ def tune_method(
 
     def validate(learning_rate: float, weight_decay: float) -> dict[str, Any]:
         choice = Choice(method, learning_rate, weight_decay, alphas)
-        history = task.run(choice, "race tuning", _TUNING_SEED, validate=True)
-        last = history.iloc[-1]
+        runs = [task.run(choice, "race tuning", r, validate=True) for r in range(replicates)]
+        last = pd.DataFrame([run.iloc[-1] for run in runs])
+        diverged = bool(last["diverged"].any())
         return {
             "race": task.name,
             "method": name,
             "learning_rate": learning_rate,
             "weight_decay": weight_decay,
-            "validation_loss": last["test_loss"],
-            "validation_accuracy": last["test_accuracy"],
-            "diverged": bool(last["diverged"]),
-            "seconds": history["seconds"].sum(),
+            "validation_loss": math.nan if diverged else last["test_loss"].mean(),
+            "validation_accuracy": last["test_accuracy"].mean(),
+            "diverged": diverged,
+            "trainings": replicates,
+            "seconds": sum(run["seconds"].sum() for run in runs),
         }
 
     def best(rows: list[dict[str, Any]]) -> int:
@@ -167,15 +170,16 @@ def train_method(
             in the same order under every method.
 
     Returns:
-        Columns of the table: race, task (``classification`` or ``language_modelling``), method,
-        seed (the replicate), epoch, learning_rate (peak), weight_decay, train_loss, test_loss,
-        test_accuracy, diverged, n_test (targets that loss and accuracy are means over). Of the
-        times: race, method, seed, epoch, seconds (of its steps).
+        Columns of the table: race, task (``classification`` or ``language_modelling``), model,
+        train_size, steps (of a training), method, seed (the replicate), epoch, learning_rate
+        (peak), weight_decay, train_loss, test_loss, test_accuracy, diverged, n_test (targets that
+        loss and accuracy are means over). Of the times: race, method, seed, epoch, seconds (of its
+        steps).
 
     Raises:
         DataError: if there are no measured alphas, ``tuning`` has no choice, or too few samples.
     """
-    learning_rate, weight_decay = chosen_values(tuning, name)
+    learning_rate, weight_decay = chosen_values(tuning, task.name, name)
     choice = Choice(method, learning_rate, weight_decay, method_alphas(task, method, exponents))
     parts: list[pd.DataFrame] = []
     for replicate in replicates:
@@ -187,34 +191,42 @@ def train_method(
             learning_rate=learning_rate,
             weight_decay=weight_decay,
             n_test=int(task.samples.test_targets.size),
+            model=task.model_name,
+            train_size=task.training.train_size,
+            steps=task.training.epochs * n_batches(task.training),
         )
         parts.append(history)
     runs = pd.concat(parts, ignore_index=True)
     key = ["race", "method", "seed", "epoch"]
     values = ["learning_rate", "weight_decay", "train_loss", "test_loss", "test_accuracy"]
-    table = runs[["race", "task", *key[1:], *values, "diverged", "n_test"]]
+    table = runs[
+        ["race", "task", "model", "train_size", "steps", *key[1:], *values, "diverged", "n_test"]
+    ]
     return RaceTable(table, tuple(task.kept), runs[[*key, "seconds"]])
 
 
-def chosen_values(tuning: pd.DataFrame, method: str) -> tuple[float, float]:
-    """Learning rate and weight decay that a method was tuned to.
+def chosen_values(tuning: pd.DataFrame, race: str, method: str) -> tuple[float, float]:
+    """Learning rate and weight decay that a method was tuned to in a race.
 
     Raises:
         DataError: if the table has no choice, or more than one.
     """
-    missing = {"method", "learning_rate", "weight_decay", "chosen"} - set(tuning.columns)
+    missing = {"race", "method", "learning_rate", "weight_decay", "chosen"} - set(tuning.columns)
     if missing:
         raise DataError(f"tuning table: no column {', '.join(sorted(missing))}")
-    rows = tuning[(tuning["method"] == method) & tuning["chosen"].astype(bool)]
+    rows = tuning[(tuning["race"] == race) & (tuning["method"] == method)]
+    rows = rows[rows["chosen"].astype(bool)]
     if len(rows) != 1:
-        raise DataError(f"tuning table: {len(rows)} choices of method {method!r}, not one")
+        raise DataError(
+            f"tuning table: {len(rows)} choices of method {method!r} in race {race!r}, not one"
+        )
     return float(rows["learning_rate"].iloc[0]), float(rows["weight_decay"].iloc[0])
 
 
 def method_alphas(
     task: Task, method: Method, exponents: pd.DataFrame | None
 ) -> dict[str, float] | None:
-    """Measured exponent of each layer for ``alpha: measured``, else None.
+    """Measured exponent of each layer, at least 0, for ``alpha: measured``, else None.
 
     Raises:
         DataError: if it is measured, and there is no table or no fitted layer of the model.
@@ -223,7 +235,8 @@ def method_alphas(
         return None
     if exponents is None:
         raise DataError("alpha is measured, and there is no table of exponents")
-    return layer_means(exponents, task.model_name, "alpha")
+    means = layer_means(exponents, task.model_name, "alpha")
+    return {layer: max(alpha, 0.0) for layer, alpha in means.items()}
 
 
 def _is_language(samples: Samples) -> bool:

@@ -24,16 +24,16 @@ def measure_responses(
 ) -> pd.DataFrame:
     """Update spectra T(sigma): each method's update along the singular directions of a gradient.
 
-    The gradient G = U diag(sigma) V^T of the mean loss of all training samples, at initial weights
-    of the race, is given to the method ``responses.steps`` times, without weight decay. Of the
-    last update, W_before - W_after at learning rate 1, the table has the diagonal
+    The gradient G = U diag(sigma) V^T of the mean loss of ``responses.samples`` training samples,
+    at initial weights of the race, is given to the method ``responses.steps`` times, without weight
+    decay. Of the last update, W_before - W_after at learning rate 1, the table has the diagonal
     T_k = u_k^T update v_k, and its share of the update's squared norm: methods that act on entries
     (AdamW) or in other bases (SOAP) leave the gradient's directions.
 
     Args:
-        task: the network, its samples, and how many of them.
+        task: the network and its samples.
         exponents: table of ``fit_exponents``, for measured alphas.
-        settings: the methods, how many steps, and module names of the layers.
+        settings: the methods, how many samples and steps, and module names of the layers.
 
     Returns:
         Columns race, method, layer, k (from 1), sigma, response (T_k), diagonal_share (of the
@@ -47,7 +47,7 @@ def measure_responses(
     for name, method in settings.methods.items():
         model = build_model(task.model, task.samples, seed=seed).to(find_device(task.device))
         layers = _layers(model, settings.responses.layers)
-        gradients = _gradients(model, task.samples, task.training.train_size)
+        gradients = _gradients(model, task.samples, settings.responses.samples)
         alphas = method_alphas(task, method, exponents)
         updates = _updates(model, gradients, method, alphas, settings.responses.steps)
         for layer, parameter in layers.items():

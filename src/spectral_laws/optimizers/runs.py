@@ -80,6 +80,11 @@ def split_samples(samples: Samples, training: RaceTraining) -> tuple[Samples, Sa
     return tested, validated
 
 
+def n_batches(training: RaceTraining) -> int:
+    """Steps of an epoch."""
+    return math.ceil(training.train_size / training.batch_size)
+
+
 def run_training(
     model: nn.Module,
     samples: Samples,
@@ -153,20 +158,20 @@ def _train(
             *(samples.test_inputs, samples.test_targets),
         )
     )
-    n_batches = math.ceil(len(targets) / training.batch_size)
-    last_step = training.epochs * n_batches - 1
+    per_epoch = n_batches(training)
+    last_step = training.epochs * per_epoch - 1
     rows = []
     diverged = False
     for epoch in range(1, training.epochs + 1):
         order = rng.generator(seed, "visiting order", epoch).permutation(len(targets))
         rates = [
-            choice.learning_rate * one_cycle(((epoch - 1) * n_batches + i) / max(last_step, 1))
-            for i in range(n_batches)
+            choice.learning_rate * one_cycle(((epoch - 1) * per_epoch + i) / max(last_step, 1))
+            for i in range(per_epoch)
         ]
         started = time.perf_counter()
         loss = math.nan
         if not diverged:
-            batches = np.array_split(order, n_batches)
+            batches = np.array_split(order, per_epoch)
             loss = _train_epoch(model, optimizer, inputs, targets, batches, rates)
             if inputs.is_cuda:
                 torch.cuda.synchronize()  # the last update belongs to the time

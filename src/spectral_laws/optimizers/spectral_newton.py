@@ -20,8 +20,10 @@ class SpectralNewton(Optimizer):
     r"""W <- (1 - lr weight_decay) W - lr c U diag(T(sigma)) V^T for every matrix W.
 
     U diag(sigma) V^T is the average of its gradients, T(sigma) = sigma / (sigma^alpha + damping),
-    see :func:`spectral_laws.optimizers.spectral_update`. Where the loss curvature along a singular
-    direction is h ~ sigma^alpha, this is a damped Newton step in that direction.
+    see :func:`spectral_laws.optimizers.spectral_update`. Where the loss curvature along the
+    singular directions of the present gradient is h ~ sigma^alpha, this is Newton's direction,
+    damped. With ``relative`` its length does not shrink with the gradient: let the learning rate decay, and
+    expect full steps of a layer whose gradient has nearly vanished.
 
     Parameters with two or more axes are matrices of shape (first axis, rest), as convolution
     kernels are. All others, and those of groups with ``adamw=True``, get AdamW's update.
@@ -29,7 +31,8 @@ class SpectralNewton(Optimizer):
 
     Averages and the shape factor c are those of ``torch.optim.Muon``: M <- momentum M +
     (1 - momentum) G, with Nesterov's look-ahead (1 - momentum) G + momentum M. With
-    ``match_rms_adamw`` a learning rate is of the size that AdamW needs, so one suits both kinds.
+    ``match_rms_adamw`` a learning rate is of AdamW's size or up to ten times that, and one suits
+    both kinds.
 
     Args:
         params: parameters, (name, parameter) pairs, or groups of either. With names, errors and
@@ -94,6 +97,7 @@ class SpectralNewton(Optimizer):
         super().add_param_group(param_group)
         for name, parameter in _named(self.param_groups[-1], len(self.param_groups) - 1):
             if not parameter.is_floating_point():
+                self.param_groups.pop()
                 raise ValueError(f"{name} is {parameter.dtype}; only real numbers can be trained")
 
     @torch.no_grad()
@@ -105,10 +109,11 @@ class SpectralNewton(Optimizer):
                 loss = closure()
         _check_gradients(self.param_groups)
         for group in self.param_groups:
-            trained = [p for p in group["params"] if p.grad is not None]
+            trained = [p for p in group["params"] if p.grad is not None and p.numel()]
             matrices = [p for p in trained if p.ndim >= 2 and not group["adamw"]]
             for parameter in matrices:
-                self._spectral_step(parameter, group)
+                with torch.autocast(parameter.device.type, enabled=False):
+                    self._spectral_step(parameter, group)
             chosen = {id(p) for p in matrices}
             self._adamw_step([p for p in trained if id(p) not in chosen], group)
         return loss
@@ -167,17 +172,19 @@ def shape_factor(rows: int, columns: int, adjust_lr_fn: AdjustLR) -> float:
 
 
 def _check_options(group: dict[str, Any]) -> None:
-    finite = {"lr": 0.0, "alpha": 0.0, "weight_decay": 0.0, "adamw_eps": 0.0}
-    for option, low in finite.items():
-        if not (math.isfinite(group[option]) and group[option] >= low):
-            raise ValueError(f"{option} must be finite and at least {low:g}, got {group[option]}")
+    for option in ("lr", "alpha", "damping", "momentum", "weight_decay", "adamw_eps"):
+        if not isinstance(group[option], int | float | Tensor):
+            raise ValueError(f"{option} must be a number, got {group[option]!r}")
+    for option in ("lr", "alpha", "weight_decay", "adamw_eps"):
+        if not (math.isfinite(group[option]) and group[option] >= 0):
+            raise ValueError(f"{option} must be finite and at least 0, got {group[option]}")
     if not (math.isfinite(group["damping"]) and group["damping"] > 0):
         raise ValueError(f"damping must be finite and above 0, got {group['damping']}")
     for option, values in (
         ("momentum", [group["momentum"]]),
         ("adamw_betas", group["adamw_betas"]),
     ):
-        if not all(0 <= value < 1 for value in values):
+        if not all(0 <= value < 1 for value in values) or len(values) not in (1, 2):
             raise ValueError(f"{option} must lie in [0, 1), got {group[option]}")
     if group["adjust_lr_fn"] not in get_args(AdjustLR):
         raise ValueError(f"adjust_lr_fn is none of {get_args(AdjustLR)}")

@@ -7,7 +7,7 @@ import torch
 from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 from torch import Tensor
 
-_FLOAT32_DAMPING = 1e-3
+_FLOAT32_DAMPING = 0.03
 _FLOAT32_ALPHA = 2.0
 """Smallest relative damping and exponent for which a float32 Gram matrix gives T to 1e-5."""
 
@@ -32,7 +32,7 @@ def spectral_update(
     Args:
         gradient: (m, n), floating point.
         alpha: exponent of the curvature h ~ sigma^alpha, at least 0. At 0 the update is the scaled
-            gradient, at 1 nearly orthogonal, at 2 the directions of small sigma move most.
+            gradient, at 1 nearly orthogonal, at 2 directions near sqrt(damping) sigma_1 move most.
         damping: above 0, in units of sigma_1^alpha if ``relative``.
         relative: whether sigma is measured in units of the largest.
 
@@ -59,31 +59,35 @@ def spectral_factor(
 
     after S is divided by its largest eigenvalue if ``relative`` (and P by that one's root).
 
-    S is made in float64 for float64 gradients, and for others where float32 would not give T to
-    1e-5: for alpha below 2, damping below 0.001, or a damping that is not relative.
+    The update agrees with its definition to 1e-5, and to 1e-10 for float64 gradients and alpha of
+    0.75 and more (to 1e-6 below, where steep spectra end in the rounding of S). S is made in
+    float64 where float32 would not do: for alpha below 2, damping below 0.03, or a damping that is
+    not relative.
 
     Args and source: as :func:`spectral_update`.
 
     Returns:
-        Square, of the smaller side; float64 for float64 gradients, else float32.
+        Square, of the smaller side, float32; float64 for float64 gradients, damping below 0.03, or
+        one that is not relative. Zero for gradients so small that it would overflow.
     """
     if gradient.ndim != 2:
         raise ValueError(f"a matrix is needed, got shape {tuple(gradient.shape)}")
-    result = torch.float64 if gradient.dtype == torch.float64 else torch.float32
-    resolved = relative and alpha >= _FLOAT32_ALPHA and damping >= _FLOAT32_DAMPING
+    damped = relative and damping >= _FLOAT32_DAMPING
+    single = damped and gradient.dtype != torch.float64
+    result = torch.float32 if single else torch.float64
     wide = gradient.T if gradient.shape[0] > gradient.shape[1] else gradient
-    wide = wide.to(result if resolved else torch.float64)
+    wide = wide.to(result if alpha >= _FLOAT32_ALPHA else torch.float64)
     size = 1.0
     gram = wide @ wide.T
     trace = gram.trace().item()
     if not _RANGE[0] < trace < _RANGE[1]:
         size = torch.linalg.vector_norm(wide, ord=math.inf).item()
-        if size == 0:
+        if size < torch.finfo(result).tiny / min(damping, 1):
             return torch.zeros_like(gram, dtype=result)
         gram = (wide / size) @ (wide / size).T
-    # sigma of the scaled gradient, in which the damping's sigma is 1
+    # What sigma of the scaled gradient is measured in, and the update with it.
     unit = math.sqrt(_largest_eigenvalue(gram)) if relative else 1 / size
-    inverse = _damped_inverse(gram.div_(unit**2), alpha=alpha, damping=damping)
+    inverse = _damped_inverse(gram.div_(unit).div_(unit), alpha=alpha, damping=damping)
     return inverse.mul_(1 / (unit * size) if relative else 1.0).to(result)
 
 
@@ -107,7 +111,7 @@ def _largest_eigenvalue(gram: Tensor) -> float:
     size = len(gram)
     if gram.is_cuda or size <= _DENSE:
         return float(torch.linalg.eigvalsh(gram)[-1])
-    array = gram.numpy()
+    array = gram.detach().numpy()
     # The residual; the eigenvalue's error is of second order in it.
     tolerance = 1e-5 if gram.dtype == torch.float32 else 1e-9
     start = np.random.Generator(np.random.Philox(size)).standard_normal(size).astype(array.dtype)

@@ -27,7 +27,7 @@ from spectral_laws.plotting.tables import groups, require, summarise_seeds
 PAPER_GAINS = (1.1, 3.5)
 """Points of accuracy that the paper's Spectral Newton gains over AdamW; claim B14's range."""
 
-_COLUMNS = (*RUN, "test_loss", "test_accuracy", "diverged", "n_test")
+_COLUMNS = (*RUN, "model", "steps", "test_loss", "test_accuracy", "diverged", "n_test")
 _GRID = ("race", "method", "learning_rate", "weight_decay")
 _REACH = 5.0  # the view is this many median gains wide on either side
 _BAND = "0.9"
@@ -75,7 +75,9 @@ def draw_optimizers_gains(
         for place, method in enumerate(methods):
             if (name, method) not in chosen:
                 raise DataError(f"tuning table: no training of {method!r} in race {name!r}")
-            gain = _gain_text(method, means.get(method), measure.decimals)
+            gain = _gain_text(means.get(method), measure.decimals)
+            if method == REFERENCE:
+                gain = _level_text(rows, measure, confidence)
             _write_row(side, place, gain, chosen[name, method])
         _set_view(axis, gains, means, measure)
         for place, method in enumerate(methods):
@@ -125,7 +127,7 @@ def tuning_costs(tuning: pd.DataFrame, tuning_times: pd.DataFrame) -> pd.DataFra
     Raises:
         DataError: if a column is missing, or a method has no choice, more than one, or no times.
     """
-    table = require(tuning, (*_GRID, "chosen", "diverged"), name="tuning")
+    table = require(tuning, (*_GRID, "chosen", "diverged", "trainings"), name="tuning")
     times = require(tuning_times, (*_GRID, "seconds"), name="tuning_times")
     spent = times.groupby(["race", "method"])["seconds"].sum()
     costs = []
@@ -145,7 +147,7 @@ def tuning_costs(tuning: pd.DataFrame, tuning_times: pd.DataFrame) -> pd.DataFra
                 "learning_rate": rate,
                 "weight_decay": float(best["weight_decay"].iloc[0]),
                 "edge": edge,
-                "trainings": len(grid),
+                "trainings": int(grid["trainings"].sum()),
                 "diverged": int(grid["diverged"].sum()),
                 "seconds": float(spent[race, method]),
             }
@@ -207,7 +209,7 @@ def _draw_method(
 
 _PLACES = (0.0, 0.41, 0.55, 0.67, 0.88)
 """Of the columns of text, as shares of their width."""
-_HEADS = ("mean [interval]", "rate", "decay", "tuning runs", "time")
+_HEADS = ("mean [interval]", "rate", "decay", "tuning runs", "tuning time")
 _EDGES = {"lower": " \N{DOWNWARDS ARROW}", "upper": " \N{UPWARDS ARROW}", "": ""}
 
 
@@ -228,10 +230,18 @@ def _head_columns(side: Axes) -> None:
                   fontweight="bold")  # fmt: skip
 
 
-def _gain_text(method: str, mean: pd.DataFrame | None, decimals: int) -> str:
+def _level_text(rows: pd.DataFrame, measure: Measure, confidence: float) -> str:
+    """AdamW's own mean, as 'itself 96.93 [96.10, 97.76]'."""
+    last = last_epochs(rows[rows["method"] == REFERENCE])
+    own = last.assign(value=measure.scale * last[measure.column])
+    if own["value"].isna().any():
+        return "itself: no mean"
+    mean = summarise_seeds(own, ["method"], "value", confidence=confidence)
+    return f"itself {_gain_text(mean, measure.decimals).removeprefix('+')}"
+
+
+def _gain_text(mean: pd.DataFrame | None, decimals: int) -> str:
     """'+0.72 [0.11, 1.33]', with one seed without interval."""
-    if method == REFERENCE:
-        return "reference"
     if mean is None:
         return "no mean"
     values = (float(mean[name].iloc[0]) for name in ("centre", "low", "high"))

@@ -75,7 +75,7 @@ def draw_optimizers_layer_rates(layer_rates: pd.DataFrame, *, confidence: float 
                label=_describe(layer_rates, gains, race))
         for race in races
     ]  # fmt: skip
-    handles.append(median_handle("mean over seeds, with interval"))
+    handles.append(median_handle(f"mean over seeds, {100 * confidence:g} % interval"))
     if gains["diverged"].any():
         handles.append(divergence_handle("one of the pair diverged"))
     figure.legend(handles=handles, loc="outside upper center", ncols=1)

@@ -123,8 +123,9 @@ def describe(rows: pd.DataFrame, race: str, measure: Measure, *, width: int) -> 
     seeds = (
         plural(counts[0], "seed") if counts[0] == counts[-1] else f"{counts[0]}-{counts[-1]} seeds"
     )
+    trained = f"{rows['model'].iloc[0]}, {plural(int(rows['steps'].iloc[0]), 'step')}"
     tested = plural(int(rows["n_test"].min()), measure.sample)
-    return f"{shorten(race)}: {seeds}, {tested}{_divergences(rows, width)}"
+    return f"{shorten(race)}: {trained}, {seeds}, {tested}{_divergences(rows, width)}"
 
 
 def _divergences(rows: pd.DataFrame, width: int) -> str:

@@ -26,7 +26,7 @@ from spectral_laws.plotting.style import (
 )
 from spectral_laws.plotting.tables import groups, require, summarise_seeds
 
-_COLUMNS = (*RUN, "test_loss", "test_accuracy", "diverged", "n_test")
+_COLUMNS = (*RUN, "model", "steps", "test_loss", "test_accuracy", "diverged", "n_test")
 
 
 @styled

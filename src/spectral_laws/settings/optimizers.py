@@ -86,10 +86,12 @@ class Race(RaceTraining):
     Attributes:
         model: of ``curvature.models``: its network, its data, its measured exponents.
         seeds: trainings of each tuned method.
+        tuning_seeds: trainings that each learning rate and weight decay is judged by.
     """
 
     model: Name
     seeds: Count
+    tuning_seeds: Count
 
     @property
     def training(self) -> RaceTraining:
@@ -129,9 +131,17 @@ class LayerRates(RateVariants):
 
 
 class Responses(Settings):
-    """The update spectra T(sigma): steps taken at fixed weights, and layers that are shown."""
+    """The update spectra T(sigma) on one gradient.
+
+    Attributes:
+        race: whose network gives it, at initial weights.
+        samples: of the race's training samples, that it is the mean over.
+        steps: that every method takes with it, at the same weights.
+        layers: module names.
+    """
 
     race: Name
+    samples: Annotated[int, Field(ge=2)]
     steps: Count
     layers: Annotated[tuple[str, ...], Field(min_length=1)]
 
@@ -159,6 +169,10 @@ class Optimizers(ResponseSettings):
             for name in names:
                 if name not in known:
                     raise ValueError(f"{section}: {name!r} is none of {[*known]}")
+        if "adamw" not in self.methods:
+            raise ValueError("methods.adamw is missing; B14 and the figures compare with it")
+        if self.responses.samples > self.races[self.responses.race].train_size:
+            raise ValueError("responses.samples is above the race's train_size")
         base = self.methods[self.layer_rates.method].optimizer
         if base not in ("sgd", "adamw"):
             raise ValueError(
