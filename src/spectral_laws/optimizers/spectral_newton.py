@@ -22,8 +22,8 @@ class SpectralNewton(Optimizer):
     U diag(sigma) V^T is the average of its gradients, T(sigma) = sigma / (sigma^alpha + damping),
     see :func:`spectral_laws.optimizers.spectral_update`. Where the loss curvature along the
     singular directions of the present gradient is h ~ sigma^alpha, this is Newton's direction,
-    damped. With ``relative`` its length does not shrink with the gradient: let the learning rate decay, and
-    expect full steps of a layer whose gradient has nearly vanished.
+    damped. With ``relative`` its length does not shrink with the gradient: let the learning rate
+    decay, and expect full steps of a layer whose gradient has nearly vanished.
 
     Parameters with two or more axes are matrices of shape (first axis, rest), as convolution
     kernels are. All others, and those of groups with ``adamw=True``, get AdamW's update.
