@@ -504,6 +504,9 @@ def make_race(*, gains=None, loss_gain=0.05, tasks=None, seeds=5, epochs=3, nois
                         {
                             "race": race,
                             "task": task,
+                            "model": "gpt2" if task == "language_modelling" else "resnet18",
+                            "train_size": 500,
+                            "steps": 60,
                             "method": method,
                             "seed": seed,
                             "epoch": epoch,
@@ -516,7 +519,7 @@ def make_race(*, gains=None, loss_gain=0.05, tasks=None, seeds=5, epochs=3, nois
     return pd.DataFrame(rows)
 
 
-def make_tuning(race, *, chosen=None, rates=(0.001, 0.003, 0.01), decays=(0.0, 0.1)):
+def make_tuning(race, *, chosen=None, rates=(0.001, 0.003, 0.01), decays=(0.0, 0.1), trainings=1):
     """The grid of every method in every race, with the middle learning rate or ``chosen``."""
     rows = [
         {
@@ -524,6 +527,7 @@ def make_tuning(race, *, chosen=None, rates=(0.001, 0.003, 0.01), decays=(0.0, 0
             "method": method,
             "learning_rate": rate,
             "weight_decay": decay,
+            "trainings": trainings,
             "chosen": (rate, decay) == ((chosen or {}).get(method, rates[len(rates) // 2]), 0.0),
         }
         for name in race["race"].unique()

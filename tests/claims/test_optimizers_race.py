@@ -68,8 +68,13 @@ def test_the_value_is_the_mean_over_trainings_then_over_races(world, resampling)
     ]
     assert result.value == pytest.approx(np.mean(means), abs=1e-12)
     assert result.n == 9
-    assert f"images: 6 seeds, adamw {100 * last['images', 'adamw'].mean():.2f} %" in result.reason
-    assert f"more: 3 seeds, adamw {100 * last['more', 'adamw'].mean():.2f} %" in result.reason
+    assert result.reason.startswith(
+        "spectral_newton_2 minus adamw, paired by seed; images: resnet18, "
+    )
+    for name, seeds in (("images", 6), ("more", 3)):
+        level = f"{100 * last[name, 'adamw'].mean():.2f} %"
+        about = "resnet18, 500 training samples, 60 steps"
+        assert f"; {name}: {about}; {seeds} seeds, adamw {level}, gain " in result.reason
     assert f", gain {means[1]:.3g} points, one test sample 0.25 points" in result.reason
 
 
@@ -88,13 +93,19 @@ def test_beside_it_stand_the_other_methods(world):
     table = evaluate_claims(tables, confidence=0.95, resamples=50, seed=1).set_index("id")
     parts = [part.split(": ") for part in table.loc["B14", "beside"].split("; ")]
     values = {name: float(text.split(" ")[0]) for name, text in parts}
+    # The claim speaks of Spectral Newton over AdamW; no other difference has a verdict.
+    verdicts = {name: text.split("]")[1] for name, text in parts if not text.endswith("]")}
+    assert verdicts == {
+        "alpha = 1": ", direction reproduced",
+        "measured alpha of each layer (its measurement is in no budget)": ", reproduced",
+    }
     expected = {
         "alpha = 1": 1.0,
-        "measured alpha of each layer": 1.5,
+        "measured alpha of each layer (its measurement is in no budget)": 1.5,
         "Muon minus AdamW": 1.8,
         "SOAP minus AdamW": 0.6,
         "SGD minus AdamW": -0.5,
-        "SGD without momentum, which absolute damping comes to, minus AdamW": -4.0,
+        "SGD without momentum minus AdamW": -4.0,
         "alpha = 2 minus Muon": 0.2,
         "alpha = 2 minus SGD": 2.5,
     }
@@ -144,22 +155,21 @@ def test_a_diverged_training_counts_with_its_accuracy_and_is_told(world, resampl
 @pytest.mark.parametrize(
     ("chosen", "rates", "text"),
     [
-        ({}, (0.001, 0.003, 0.01), ", chosen learning rates inside their grids"),
+        ({}, (0.001, 0.003, 0.01), "; learning rates inside their grids"),
         (
             {"spectral_newton_2": 0.01, "muon": 0.001},
             (0.001, 0.003, 0.01),
-            ", chosen learning rate at the edge of its grid: "
-            "spectral_newton_2 in images (0.01, the highest)",
+            "; at the edge of its grid: spectral_newton_2 in images (0.01, the highest)",
         ),
         (
             {"adamw": 0.001},
             (0.01, 0.003, 0.001),
-            ", chosen learning rate at the edge of its grid: adamw in images (0.001, the lowest)",
+            "; at the edge of its grid: adamw in images (0.001, the lowest)",
         ),
         (
             {},
             (0.003,),
-            ", chosen learning rate at the edge of its grid: adamw in images (0.003, the only one)",
+            "; at the edge of its grid: adamw in images (0.003, the only one)",
         ),
     ],
 )
@@ -169,7 +179,37 @@ def test_a_learning_rate_at_the_edge_of_its_grid_is_told(world, resampling, chos
     judged = B14.judged(ClaimTables(race=race, tuning=tuning), resampling)
     if len(rates) == 1:
         text = text.replace("adamw", "spectral_newton_2 in images (0.003, the only one), adamw")
-    assert judged.reason.endswith(f"; tuned on {2 * len(rates)} trainings each{text}")
+    told = "trainings each, a choice that no interval holds"
+    assert judged.reason.endswith(f"; tuned on {2 * len(rates)} {told}{text}")
+
+
+def test_the_budget_is_in_trainings(world, resampling):
+    race = world["race"](tasks=TWO)
+    tuning = world["tuning"](race, trainings=2)
+    judged = B14.judged(ClaimTables(race=race, tuning=tuning), resampling)
+    assert "; tuned on 12 trainings each, a choice that no interval holds; " in judged.reason
+    tuning.loc[tuning["race"] == "more", "trainings"] = 1
+    judged = B14.judged(ClaimTables(race=race, tuning=tuning), resampling)
+    assert "; tuned on 6 or 12 trainings each, " in judged.reason
+
+
+def test_the_network_and_the_length_of_each_race_are_told(world, resampling):
+    race = world["race"](tasks=TWO)
+    more = race["race"] == "more"
+    race.loc[more, ["model", "train_size", "steps"]] = ["mlp", 320, 7]
+    reason = B14.judged(tables_of(world, race), resampling).reason
+    assert "; images: resnet18, 500 training samples, 60 steps; 5 seeds, adamw " in reason
+    assert "; more: mlp, 320 training samples, 7 steps; 5 seeds, adamw " in reason
+
+
+def test_only_spectral_newton_over_adamw_is_judged(world, resampling):
+    tables = tables_of(world)
+    assert B14.judged(tables, resampling).judged
+    judged = {name for name, part in B14.beside.items() if part(tables, resampling).judged}
+    assert judged == {
+        "alpha = 1",
+        "measured alpha of each layer (its measurement is in no budget)",
+    }
 
 
 def lacking(race: pd.DataFrame, case: str) -> pd.DataFrame:
@@ -188,7 +228,8 @@ def test_a_training_without_its_pair_does_not_count(world, resampling, case):
     assert result.n == 4
     assert result.value == pytest.approx(2.0)
     unpaired = {"a partner": 1, "the last epoch": 2}[case]
-    assert f"paired by seed, {unpaired} unpaired left out; images: 4 seeds" in result.reason
+    assert f"paired by seed, {unpaired} unpaired left out; images: resnet18, 500 " in result.reason
+    assert " steps; 4 seeds, " in result.reason
 
 
 def test_each_race_needs_enough_pairs(world, resampling):

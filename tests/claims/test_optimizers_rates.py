@@ -82,6 +82,18 @@ def test_beside_it_stand_the_best_exponent_and_the_controls(world, resampling):
     assert random.value == pytest.approx(0.8, abs=0.07)
 
 
+def test_the_gain_of_every_variant_is_told(world, resampling):
+    gains = {"b = 0.5": -0.4, "b = 1": 0.3, "inverse": -2.0, "random": 0.8}
+    table = world["layer_rates"](gains=gains, noise=0.0)
+    told = "b = 0.5: -0.4, b = 1: 0.3, inverse: -2, random: 0.8"
+    expected = f"mean gain at {told} points, at the rate tuned without, which favours no gain; "
+    for measure in (B15.judged, BEST, INVERSE, RANDOM):
+        assert measure(ClaimTables(layer_rates=table), resampling).reason.startswith(expected)
+    some = ClaimTables(layer_rates=table[table["variant"].isin(["none", "b = 1"])])
+    reason = B15.judged(some, resampling).reason
+    assert reason.startswith("mean gain at b = 1: 0.3 points, at the rate tuned without")
+
+
 def test_the_best_of_equal_exponents_is_chosen_again_in_every_resample(world, resampling):
     # Two exponents without gain and with strong noise: the maximum lies above either mean.
     table = world["layer_rates"](gains={"b = 0.5": 0.0, "b = 1": 0.0}, noise=1.0, seeds=10)

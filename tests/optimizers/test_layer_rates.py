@@ -14,7 +14,8 @@ from spectral_laws.settings.optimizers import RateVariants
 VARIANTS = RateVariants(method="plain", exponents=(0.5, 1.0, -1.0), random=True)
 NAMES = ["none", "b = 0.5", "b = 1", "inverse", "random"]
 TUNED = pd.DataFrame(
-    [("plain", 0.05, 0.001, True)], columns=["method", "learning_rate", "weight_decay", "chosen"]
+    [("toy", "plain", 0.05, 0.001, True)],
+    columns=["race", "method", "learning_rate", "weight_decay", "chosen"],
 )
 RESULTS = ["test_loss", "test_accuracy", "diverged"]
 
@@ -106,12 +107,30 @@ def test_with_one_scaled_layer_all_variants_are_the_race_itself(
     assert len(set(table["test_loss"])) == 1
 
 
-def test_without_a_positive_s_nothing_is_scaled(make_task, make_method, history, exponents):
+@pytest.mark.parametrize("s", [-1.0, 0.0])
+def test_without_a_positive_s_nothing_is_scaled(make_task, make_method, history, exponents, s):
     table = train_layer_rates(
-        make_task(), make_method("sgd"), history, exponents.assign(s=-1.0), VARIANTS, replicates=[0]
+        make_task(), make_method("sgd"), history, exponents.assign(s=s), VARIANTS, replicates=[0]
     ).table
     assert set(table["n_scaled"]) == {0}
     assert len(set(table["test_loss"])) == 1
+
+
+@pytest.mark.parametrize("s", [-0.5, 0.0])
+def test_a_layer_whose_s_is_not_positive_keeps_its_rate(
+    make_task, make_method, history, exponents, s
+):
+    values = exponents["layer"].map({"layers.0": 1.0, "layers.1": s, "head": 3.0})
+    table = train_layer_rates(
+        make_task(), make_method("sgd"), history, exponents.assign(s=values), VARIANTS,
+        replicates=[0],
+    ).table  # fmt: skip
+    assert table["n_scaled"].tolist() == [0, 2, 2, 2, 2]
+    # The mean of s is over the two layers: 2.
+    choice = Choice(make_method("sgd"), 0.05, 0.001, layer_rates={"layers.0": 0.5, "head": 1.5})
+    by_hand = make_task().run(choice, "race", 0, validate=False).iloc[-1]
+    ours = table[table["variant"] == "b = 1"].iloc[0]
+    assert [ours[name] for name in RESULTS] == [by_hand[name] for name in RESULTS]
 
 
 def test_a_variant_that_diverges_is_reported(make_task, make_method, history, exponents):

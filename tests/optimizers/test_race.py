@@ -21,12 +21,16 @@ GRID = {"learning_rates": [0.1, 0.2, 0.3, 0.4], "weight_decays": [0.0, 0.5, 1.0]
 
 @pytest.fixture
 def results(monkeypatch):
-    """Let trainings end with given (loss, accuracy) per point of the grid; None has diverged."""
+    """Let trainings end with given (loss, accuracy) per point of the grid; None has diverged.
+
+    A list holds those of the replicates.
+    """
 
     def give(ends):
         def run(self, choice, stream, replicate, *, validate):
             assert (stream, validate) == ("race tuning", True)
             end = ends[choice.learning_rate, choice.weight_decay]
+            end = end[replicate] if isinstance(end, list) else end
             loss, accuracy = end or (np.nan, 0.9)
             row = {"epoch": 2, "train_loss": loss, "test_loss": loss, "test_accuracy": accuracy}
             first = row | {"epoch": 1, "test_accuracy": 1.0, "test_loss": 0.0}  # never the last
@@ -76,7 +80,7 @@ def test_the_best_has_the_highest_accuracy_then_the_lowest_loss(results, make_ta
     table = tuned.table
     assert list(table) == [
         "race", "method", "learning_rate", "weight_decay", "validation_loss",
-        "validation_accuracy", "diverged", "chosen",
+        "validation_accuracy", "diverged", "trainings", "chosen",
     ]  # fmt: skip
     assert chosen(table) == (0.2, 0.5)
     assert set(table["race"] + table["method"]) == {"toymine"}
@@ -86,8 +90,53 @@ def test_the_best_has_the_highest_accuracy_then_the_lowest_loss(results, make_ta
     assert table["diverged"].tolist() == [end is None for end in ENDS.values()]
     # The last epoch counts, not the best.
     assert table["validation_accuracy"].tolist() == [0.7, 0.8, 0.9, 0.8, 0.8, 0.6]
+    assert table["trainings"].tolist() == [1] * 6
     assert tuned.times["seconds"].tolist() == [2.0] * 6
     assert list(tuned.times) == ["race", "method", "learning_rate", "weight_decay", "seconds"]
+
+
+def test_each_candidate_is_judged_by_the_mean_over_its_trainings(results, make_task, make_method):
+    ends = {
+        (0.1, 0.0): [(0.5, 0.875), (1.0, 0.125), (0.75, 0.125)],  # the best of the first trainings
+        (0.2, 0.0): [(0.5, 0.25), (0.25, 0.5), (0.75, 0.75)],
+        (0.3, 0.0): [(0.125, 0.75), None, (0.125, 0.75)],
+        (0.4, 0.0): [(0.25, 0.75), (0.25, 0.25), (0.25, 0.125)],
+        (0.2, 0.5): [(0.375, 0.5), (0.375, 0.5), (0.375, 0.5)],  # equal accuracy, lower loss
+        (0.2, 1.0): [(0.125, 0.375), (0.125, 0.375), (0.125, 0.375)],
+    }
+    results(ends)
+    method = make_method("adamw", **GRID)
+    tuned = tune_method(make_task(), method, None, name="x", replicates=3)
+    table = tuned.table
+    assert chosen(table) == (0.2, 0.5)
+    assert table["trainings"].tolist() == [3] * 6
+    assert table["diverged"].tolist() == [False, False, True, False, False, False]
+    assert table["validation_loss"].tolist() == pytest.approx(
+        [0.75, 0.5, np.nan, 0.25, 0.375, 0.125], nan_ok=True
+    )
+    assert table["validation_accuracy"].tolist() == pytest.approx(
+        [0.375, 0.5, (1.5 + 0.9) / 3, 0.375, 0.5, 0.375]
+    )
+    assert tuned.times["seconds"].tolist() == [6.0] * 6
+    results(ends | {(0.1, 0.5): (0.5, 0.0), (0.1, 1.0): (0.5, 0.0)})
+    assert chosen(tune_method(make_task(), method, None, name="x").table) == (0.1, 0.0)
+
+
+def test_the_replicates_of_the_tuning_are_trained_and_kept(spied, make_task, make_method, tmp_path):
+    method = make_method("sgd", learning_rates=[0.02, 0.05])
+    task = make_task(scratch=tmp_path)
+    tuned = tune_method(task, method, None, name="x", replicates=2)
+    assert len(set(tuned.kept)) == len(spied) == 4
+    assert [entry["choice"].learning_rate for entry in spied] == [0.02, 0.02, 0.05, 0.05]
+    first, second, *others = (entry["seed"] for entry in spied)
+    assert first != second
+    assert others == [first, second]  # candidates are paired
+    single = [tune_method(make_task(), method, None, name="x").table]
+    again = make_task().run(spied[1]["choice"], "race tuning", 1, validate=True).iloc[-1]
+    expected = (single[0]["validation_loss"].iloc[0] + again["test_loss"]) / 2
+    assert tuned.table["validation_loss"].iloc[0] == pytest.approx(expected, rel=1e-12)
+    tuned.discard()
+    assert [*tmp_path.iterdir()] == []
 
 
 def test_with_a_language_the_best_has_the_lowest_loss(
@@ -108,7 +157,7 @@ def test_of_equals_the_first_is_chosen(results, make_task, make_method):
 
 def test_when_everything_diverges_the_method_is_named(results, make_task, make_method):
     results(dict.fromkeys(ENDS))
-    with pytest.raises(NumericalError, match="method mine: all 4 trainings diverged"):
+    with pytest.raises(NumericalError, match="method mine: each of 4 candidates has a diverged"):
         tune_method(make_task(), make_method("adamw", **GRID), None, name="mine")
 
 
@@ -142,24 +191,32 @@ def test_tuning_never_sees_the_test_samples_and_starts_all_methods_alike(
 
 
 def tuning(*rows):
-    columns = ["method", "learning_rate", "weight_decay", "chosen"]
+    columns = ["race", "method", "learning_rate", "weight_decay", "chosen"]
     return pd.DataFrame(rows, columns=columns)
 
 
-TUNED = tuning(("x", 0.02, 0.0, False), ("x", 0.05, 0.1, True), ("y", 0.3, 0.0, True))
+TUNED = tuning(
+    ("toy", "x", 0.02, 0.0, False),
+    ("toy", "x", 0.05, 0.1, True),
+    ("toy", "y", 0.3, 0.0, True),
+    ("far", "x", 0.7, 0.2, True),
+)
 
 
 def test_the_chosen_values_are_read_from_the_table():
-    assert chosen_values(TUNED, "x") == (0.05, 0.1)
-    assert chosen_values(TUNED, "y") == (0.3, 0.0)
-    with pytest.raises(DataError, match="tuning table: 0 choices of method 'z', not one"):
-        chosen_values(TUNED, "z")
-    with pytest.raises(DataError, match="tuning table: 0 choices of method 'x', not one"):
-        chosen_values(TUNED.assign(chosen=False), "x")
-    with pytest.raises(DataError, match="tuning table: 2 choices of method 'x', not one"):
-        chosen_values(TUNED.assign(chosen=True), "x")
-    with pytest.raises(DataError, match="tuning table: no column chosen, weight_decay"):
-        chosen_values(TUNED.drop(columns=["weight_decay", "chosen"]), "x")
+    assert chosen_values(TUNED, "toy", "x") == (0.05, 0.1)
+    assert chosen_values(TUNED, "toy", "y") == (0.3, 0.0)
+    assert chosen_values(TUNED, "far", "x") == (0.7, 0.2)
+    for race_, method, table, message in (
+        ("toy", "z", TUNED, "0 choices of method 'z' in race 'toy', not one"),
+        ("far", "y", TUNED, "0 choices of method 'y' in race 'far', not one"),
+        ("toy", "x", TUNED.assign(chosen=False), "0 choices of method 'x' in race 'toy', not one"),
+        ("toy", "x", TUNED.assign(chosen=True), "2 choices of method 'x' in race 'toy', not one"),
+        ("toy", "x", TUNED.drop(columns=["weight_decay", "chosen"]), "column chosen, weight_decay"),
+        ("toy", "x", TUNED.drop(columns="race"), "no column race"),
+    ):
+        with pytest.raises(DataError, match=f"tuning table: .*{message}"):
+            chosen_values(table, race_, method)
 
 
 def test_equal_seeds_pair_the_methods(spied, make_task, make_method, images):
@@ -168,15 +225,17 @@ def test_equal_seeds_pair_the_methods(spied, make_task, make_method, images):
         done = train_method(make_task(), method, TUNED, None, name="x", replicates=[0, 1])
     table = done.table
     assert list(table) == [
-        "race", "task", "method", "seed", "epoch", "learning_rate", "weight_decay", "train_loss",
-        "test_loss", "test_accuracy", "diverged", "n_test",
+        "race", "task", "model", "train_size", "steps", "method", "seed", "epoch",
+        "learning_rate", "weight_decay", "train_loss", "test_loss", "test_accuracy", "diverged",
+        "n_test",
     ]  # fmt: skip
     rows = table[["race", "method", "seed", "epoch"]].values.tolist()
     assert rows == [["toy", "x", seed, epoch] for seed in (0, 1) for epoch in (1, 2)]
     assert table[["learning_rate", "weight_decay", "n_test"]].drop_duplicates().values.tolist() == [
         [0.05, 0.1, 20]
     ]
-    assert set(table["task"]) == {"classification"}
+    about = table[["task", "model", "train_size", "steps"]].drop_duplicates().values.tolist()
+    assert about == [["classification", "small", 33, 6]]  # two epochs of 12 + 12 + 9 samples
     assert list(done.times) == ["race", "method", "seed", "epoch", "seconds"]
     assert (done.times["seconds"] > 0).all()
     sgd, soap = spied[:2], spied[2:]
@@ -227,6 +286,16 @@ def test_measured_exponents_reach_the_trainings(spied, make_task, make_method, e
             call()
     with pytest.raises(DataError, match="no fitted layer of a trained model 'large'"):
         tune_method(make_task(model_name="large"), method, exponents, name="x")
+
+
+def test_a_negative_exponent_counts_as_zero(make_task, make_method, exponents):
+    alphas = exponents["layer"].map({"layers.0": -0.4, "layers.1": 0.0, "head": 2.0})
+    method = make_method("spectral_newton", alpha="measured")
+    assert method_alphas(make_task(), method, exponents.assign(alpha=alphas)) == {
+        "layers.0": 0.0,
+        "layers.1": 0.0,
+        "head": 2.0,
+    }
 
 
 def test_a_constant_exponent_needs_no_table(make_task, make_method, exponents):

@@ -32,7 +32,7 @@ SGD |= {"weight_decays": [0.0, 0.001]}
 NEWTON = SGD | {"optimizer": "spectral_newton", "alpha": "measured", "damping": 0.1}
 RESPONSES = {
     "methods": {"sgd": SGD, "newton": NEWTON},
-    "responses": {"race": "toy", "steps": 3, "layers": ["layers.0"]},
+    "responses": {"race": "toy", "samples": 33, "steps": 3, "layers": ["layers.0"]},
 }
 
 
@@ -120,6 +120,8 @@ def test_the_chain_writes_what_the_functions_return(call, folder, options, image
     times = read_table(folder / "tune_method_times.parquet")
     assert list(times) == ["race", "method", "learning_rate", "weight_decay", "seconds"]
     assert len(times) == 3
+    assert set(tuning["trainings"]) == {1}
+    assert read_provenance(folder / "tune_method.parquet")["parameters"]["seeds"] == 1
     rates = read_table(folder / "train_layer_rates.parquet")
     assert rates["variant"].tolist() == ["none", "b = 1", "inverse", "random"] * 2
     last = history[history["epoch"] == 2]["test_loss"].tolist()
@@ -129,6 +131,25 @@ def test_the_chain_writes_what_the_functions_return(call, folder, options, image
     assert set(responses["method"]) == {"sgd", "newton"}
     stored = read_provenance(folder / "measure_responses.parquet")["parameters"]["responses"]
     assert stored["responses"] == RESPONSES["responses"]
+
+
+def test_the_trainings_of_a_candidate_are_an_option(call, folder, images):
+    assert call("tune_method", seeds=2) == (0, "")
+    assert [*(folder / "scratch").iterdir()] == []
+    task = Task("toy", Model(**MODEL), "small", images, RaceTraining(**TRAINING), 3)
+    method = Method.model_validate_json(json.dumps(SGD))
+    tuning = tune_method(task, method, None, name="mine", replicates=2).table
+    assert set(tuning["trainings"]) == {2}
+    pd.testing.assert_frame_equal(read_table(folder / "tune_method.parquet"), tuning)
+    assert read_provenance(folder / "tune_method.parquet")["parameters"]["seeds"] == 2
+
+
+def test_a_choice_made_in_another_race_is_not_used(call, folder):
+    assert call("tune_method") == (0, "")
+    status, errors = call("train_method", race_name="far")
+    assert status == 1
+    assert "tuning table: 0 choices of method 'mine' in race 'far', not one" in errors
+    assert not (folder / "train_method.parquet").exists()
 
 
 def test_a_measured_exponent_comes_from_the_table(call, folder):
@@ -151,6 +172,7 @@ def test_a_measured_exponent_comes_from_the_table(call, folder):
         ("tune_method", {"method": SGD | {"damping": -1.0}}, "damping: "),
         ("tune_method", {"method": SGD | {"learning_rates": [1e30]}}, "method mine: all 1 train"),
         ("tune_method", {"model": MODEL | {"depth": None}}, "mlp needs depth"),
+        ("tune_method", {"seeds": 0}, "Invalid value for '--seeds'"),
         ("train_method", {"tuning": "absent.parquet"}, "absent.parquet: no such table"),
         ("train_method", {"tuning": "EXPONENTS"}, "tuning table: no column chosen, learning_rate"),
         ("train_method", {"seeds": 0}, "Invalid value for '--seeds'"),

@@ -38,7 +38,7 @@ def raw(root):
         (
             "methods.sgd.weight_decays",
             [0.0],
-            "as many tuning trainings as .*'sgd': 5, 'adamw': 6",
+            "methods must have as many tuning trainings as each other: .*'sgd': 5, 'adamw': 6",
         ),
         ("methods.sgd.nesterov", True, r"methods\.sgd\.nesterov: unknown key"),
         ("methods.SGD", {}, r"methods\.SGD"),
@@ -48,6 +48,7 @@ def raw(root):
         ("races.images.validation_size", 0, r"images\.validation_size: .*found 0"),
         ("races.images.epochs", 0, r"images\.epochs: .*found 0"),
         ("races.images.seeds", 0, r"images\.seeds: .*found 0"),
+        ("races.images.tuning_seeds", 0, r"images\.tuning_seeds: .*found 0"),
         ("races.images.train_size", 1, r"images\.train_size: .*found 1"),
         ("races.images.model", "lpm", r"races\.images\.model: 'lpm' is none of curvature\.models"),
         ("layer_rates.races", ["lpm"], r"layer_rates\.races: 'lpm' is none of \['images', 'text'"),
@@ -62,6 +63,9 @@ def raw(root):
         ("layer_rates.exponents", [], r"layer_rates\.exponents: "),
         ("layer_rates.random", 2, r"layer_rates\.random: .*found 2"),
         ("responses.race", "lpm", r"responses\.race: 'lpm' is none of"),
+        ("responses.samples", 1, r"responses\.samples: .*found 1"),
+        ("responses.samples", 501, "responses.samples is above the race's train_size"),
+        ("methods.adamw", None, r"methods\.adamw is missing; B14 and the figures compare with it"),
         ("responses.steps", 0, r"responses\.steps: .*found 0"),
         ("responses.layers", [], r"responses\.layers: "),
         ("responses", None, r"optimizers\.responses: "),
@@ -97,6 +101,28 @@ def test_races_need_models_that_are_trained_and_samples_enough(raw):
         parse_config(broken, source="x")
 
 
+@pytest.mark.parametrize("path", ["races.images.tuning_seeds", "responses.samples"])
+def test_a_number_that_is_left_out_is_named(raw, path):
+    broken = copy.deepcopy(raw)
+    *parents, key = path.split(".")
+    section = broken["optimizers"]
+    for parent in parents:
+        section = section[parent]
+    del section[key]
+    with pytest.raises(ConfigError, match=rf"optimizers\.{path}: missing"):
+        parse_config(broken, source="x")
+
+
+def test_the_samples_of_the_gradient_are_those_of_its_own_race(raw):
+    changed = copy.deepcopy(raw)
+    text = changed["optimizers"]["races"]["text"]["train_size"]
+    changed["optimizers"]["responses"] |= {"race": "text", "samples": text + 1}
+    with pytest.raises(ConfigError, match="samples is above the race's train_size"):
+        parse_config(changed, source="x")
+    changed["optimizers"]["responses"]["samples"] = text
+    assert parse_config(changed, source="x").optimizers.responses.samples == text
+
+
 def test_null_removes_a_race_or_a_method(raw):
     changed = copy.deepcopy(raw)
     changed["optimizers"]["races"]["text"] = None
@@ -114,9 +140,11 @@ def test_a_method_is_tuned_on_its_learning_rates_then_on_its_weight_decays(make_
 
 
 def test_a_race_gives_its_trainings_all_but_its_name_and_seeds():
-    race = Race(**RACE, seeds=3)
+    race = Race(**RACE, seeds=3, tuning_seeds=2)
     assert race.training == RaceTraining(**{k: v for k, v in RACE.items() if k != "model"})
-    assert {*Race.model_fields} - {*RaceTraining.model_fields} == {"model", "seeds"}
+    assert {*Race.model_fields} - {*RaceTraining.model_fields} == {
+        *("model", "seeds", "tuning_seeds")
+    }
 
 
 def test_settings_round_trip_through_json(raw):

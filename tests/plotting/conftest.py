@@ -755,7 +755,7 @@ def race_tables(races, methods, seeds):
     """Every epoch, its seconds, and the tuning of every method; nothing diverges but in tuning."""
     runs, times, tuning, tuning_times = [], [], [], []
     for race, method in itertools.product(races, methods):
-        _, language, n_test, epochs = RACES[race]
+        model, language, n_test, epochs = RACES[race]
         points, nats, seconds, rates = OPTIMIZERS[method]
         place = {"race": race, "method": method}
         task = "language_modelling" if language else "classification"
@@ -769,6 +769,9 @@ def race_tables(races, methods, seeds):
                 key
                 | {
                     "task": task,
+                    "model": model,
+                    "train_size": 500,
+                    "steps": 10 * epochs,
                     "learning_rate": rates[1],
                     "weight_decay": 0.0,
                     "train_loss": loss - 0.1,
@@ -789,6 +792,7 @@ def race_tables(races, methods, seeds):
                     "validation_loss": None if lost else 1.0 + abs(i - best) + decay,
                     "validation_accuracy": 0.5,
                     "diverged": lost,
+                    "trainings": 2,
                     "chosen": i == best and decay == 0,
                 }
             )

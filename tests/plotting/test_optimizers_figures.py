@@ -20,7 +20,7 @@ from spectral_laws.plotting.style import THEORY
 NAMES = ["race", "gains", "responses", "layer_rates"]
 # Columns that no figure needs
 UNUSED = {
-    "race": {"learning_rate", "weight_decay", "train_loss"},
+    "race": {"learning_rate", "weight_decay", "train_loss", "train_size"},
     "race_times": set(),
     "tuning": {"validation_loss", "validation_accuracy"},
     "tuning_times": set(),
@@ -207,8 +207,12 @@ class TestRace:
 
     def test_number_of_trainings_and_samples_are_stated(self, figures):
         assert titles(figures("race"))[:2] == [
-            "images: 5 seeds, 500 test samples", "text: 5 seeds, 2560 test tokens",
+            "images: resnet18, 80 steps, 5 seeds, 500 test samples",
+            "text: gpt2, 50 steps, 5 seeds, 2560 test tokens",
         ]  # fmt: skip
+        # The narrower panels of the gains may break the line.
+        narrow = [" ".join(title.split()) for title in titles(figures("gains")) if title]
+        assert narrow == titles(figures("race"))[:2]
 
     def test_a_loss_ends_and_an_accuracy_goes_on_where_a_training_diverges(self, tables):
         race = diverge(tables["race"], 3, method="muon", seed=1)
@@ -314,18 +318,45 @@ class TestGains:
         spent = tables["tuning_times"].groupby(["race", "method"])["seconds"].sum()
         for key, row in costs.iterrows():
             assert row["seconds"] == pytest.approx(spent[key])
-            assert row["trainings"] == 6
+            assert row["trainings"] == 12  # six candidates, two trainings of each
             grid = tables["tuning"].set_index(["race", "method"]).loc[[key]]
             assert grid.query("chosen")["learning_rate"].item() == row["learning_rate"]
             expected = {grid["learning_rate"].min(): "lower", grid["learning_rate"].max(): "upper"}
             assert row["edge"] == expected.get(row["learning_rate"], "")
         assert set(costs["edge"]) == {"lower", "upper", ""}
         shown = texts(figures("gains").axes[1])
-        assert shown[-5:] == ["mean [interval]", "rate", "decay", "tuning runs", "time"]
+        assert shown[-5:] == ["mean [interval]", "rate", "decay", "tuning runs", "tuning time"]
         row = costs.loc[("images", "adamw")]
-        start = shown.index("reference")
+        (start,) = (i for i, text in enumerate(shown) if text.startswith("itself "))
         assert row["edge"] == "lower"
-        assert shown[start + 1 : start + 5] == ["0.001 \N{DOWNWARDS ARROW}", "0", "6", "53 s"]
+        assert shown[start + 1 : start + 5] == ["0.001 \N{DOWNWARDS ARROW}", "0", "12", "53 s"]
+
+    def test_the_row_of_adamw_is_its_own_level(self, tables, figures):
+        _, images, _, text = figures("gains").axes
+        for side, race, column, scale, decimals in (
+            (images, "images", "test_accuracy", 100, 2),
+            (text, "text", "test_loss", 1, 3),
+        ):
+            rows = of_race(tables, race).query("method == 'adamw'")
+            values = scale * rows.loc[rows["epoch"] == rows["epoch"].max(), column]
+            half = 2.776445 * values.std(ddof=1) / np.sqrt(5)
+            numbers = (values.mean(), values.mean() - half, values.mean() + half)
+            mean, low, high = (f"{number:.{decimals}f}" for number in numbers)
+            assert texts(side).count(f"itself {mean} [{low}, {high}]") == 1
+
+    def test_a_lost_adamw_has_no_level_in_loss_and_one_in_accuracy(self, tables):
+        race = diverge(tables["race"], 4, method="adamw", seed=1)
+        axes = draw("gains", tables | {"race": race}).axes
+        assert "itself: no mean" in texts(axes[3])
+        (level,) = (text for text in texts(axes[1]) if text.startswith("itself "))
+        last = race.query("race == 'images' and method == 'adamw' and epoch == 8")
+        assert level.startswith(f"itself {100 * last['test_accuracy'].mean():.2f} [")
+
+    def test_one_seed_has_a_level_without_interval(self, make_optimizers):
+        tables = make_optimizers(seeds=1, races=("images",))
+        last = tables["race"].query("method == 'adamw' and epoch == 8")
+        level = f"itself {100 * last['test_accuracy'].item():.2f}"
+        assert level in texts(draw("gains", tables).axes[1])
 
     def test_one_learning_rate_has_no_edge(self, tables):
         one = tables["tuning"].query("chosen")
@@ -451,6 +482,7 @@ class TestLayerRates:
         label = legend_texts(figures("layer_rates"))[0]
         rows = tables["layer_rates"].query("race == 'images' and variant == 'none'")
         accuracy = 100 * rows["test_accuracy"].mean()
+        assert "mean over seeds, 95 % interval" in legend_texts(figures("layer_rates"))
         assert label == (
             "images (resnet18): 5 seeds, 4 layers,\n"
             f"{accuracy:.4g} % without; one test sample is 0.2 points"

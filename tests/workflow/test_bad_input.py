@@ -18,6 +18,8 @@ import pytest
         ("seeds: 5 # independent", "seeds: 3.5 #", "curvature.seeds: "),
         ("model: resnet18 #", "model: resnet19 #", "optimizers.races.images.model: 'resnet19' is"),
         ("train_size: 500 #", "train_size: 5000 #", "optimizers.races.images: train_size 5000 and"),
+        ("samples: 500 #", "samples: 501 #", "samples is above the race's train_size"),
+        ("tuning_seeds: 2 #", "tuning_seeds: 0 #", "optimizers.races.images.tuning_seeds: "),
         ("alpha: 1.0 #", "alpha: steep #", "optimizers.methods.spectral_newton_1.alpha"),
     ],
 )

@@ -178,6 +178,8 @@ def test_a_changed_setting_of_a_method_reruns_that_method_alone(project):
     ):
         # More trainings are not tuned again.
         assert project.planned(*runs) == {"train_method": 2}
+    with edited(project, "config/smoke.yaml", "tuning_seeds: 1 }", "tuning_seeds: 2 }"):
+        assert project.planned(*runs) == {"tune_method": 2, "train_method": 2}
     with edited(
         project, "config/smoke.yaml", "batch_size: 25, seeds: 2", "batch_size: 50, seeds: 2"
     ):

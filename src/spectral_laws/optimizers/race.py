@@ -247,7 +247,9 @@ def _best(table: pd.DataFrame, *, by_loss: bool, name: str) -> int:
     """Index of the row that is chosen."""
     finished = table[~table["diverged"]]
     if finished.empty:
-        raise NumericalError(f"method {name}: all {len(table)} trainings diverged")
+        raise NumericalError(
+            f"method {name}: each of {len(table)} candidates has a diverged training"
+        )
     keys = ["validation_loss"] if by_loss else ["validation_accuracy", "validation_loss"]
     order = finished.sort_values(keys, ascending=[key == "validation_loss" for key in keys],
                                  kind="stable")  # fmt: skip
