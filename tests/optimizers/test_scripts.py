@@ -170,7 +170,11 @@ def test_a_measured_exponent_comes_from_the_table(call, folder):
         ("tune_method", {"training": TRAINING | {"train_size": 40}}, "need 52 training samples"),
         ("tune_method", {"training": {}}, "train_size: missing"),
         ("tune_method", {"method": SGD | {"damping": -1.0}}, "damping: "),
-        ("tune_method", {"method": SGD | {"learning_rates": [1e30]}}, "method mine: all 1 train"),
+        (
+            "tune_method",
+            {"method": SGD | {"learning_rates": [1e30]}},
+            "method mine: each of 1 candidates",
+        ),
         ("tune_method", {"model": MODEL | {"depth": None}}, "mlp needs depth"),
         ("tune_method", {"seeds": 0}, "Invalid value for '--seeds'"),
         ("train_method", {"tuning": "absent.parquet"}, "absent.parquet: no such table"),
