@@ -54,7 +54,7 @@ def build_optimizer(
     Args:
         model: the network.
         method: see :class:`spectral_laws.settings.optimizers.Method`.
-        weight_decay: of its grid.
+        weight_decay: one of the method's.
         alphas: measured exponent per layer, for ``alpha: measured``.
         layer_rates: factor of the learning rate by layer, for SGD and AdamW; 1 for all others.
 
