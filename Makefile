@@ -25,7 +25,7 @@ reproduce: install
 	@test -z '$(CONFIGFILE)' || test -f config/$(PRESET).yaml || { \
 	  echo "no preset '$(PRESET)'; there are laptop $(basename $(notdir $(wildcard config/*.yaml)))" >&2; \
 	  exit 2; }
-	$(BIN)/snakemake --cores $(CORES) $(CONFIGFILE)
+	$(BIN)/python workflow/run.py --cores $(CORES) $(CONFIGFILE) $(ARGS)
 	@echo "done: read results/$(PRESET)/claims.md, look at figures/$(PRESET)/"
 
 # After a kill, a power cut or a closed terminal; first let jobs that still run end.

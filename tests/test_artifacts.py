@@ -82,7 +82,7 @@ def test_a_failed_write_keeps_the_old_file_and_no_temporary(tmp_path, table, mon
         raise OSError("disk full")
 
     monkeypatch.setattr(artifacts.pq, "write_table", fail)
-    with pytest.raises(OSError, match="disk full"):
+    with pytest.raises(DataError, match=r"t\.parquet: cannot be written \(disk full\)"):
         write_table(table, path, PROVENANCE)
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]

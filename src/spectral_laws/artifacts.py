@@ -1,23 +1,21 @@
 """Tables and arrays on disk: Parquet and safetensors, written atomically, with provenance.
 
 A file appears under its final name complete or not at all: it is written to a temporary name in
-the same folder, flushed to disk and renamed. Nothing is ever read with pickle.
+the same folder, flushed to disk and renamed. What is read is compared with the digest that was
+written with it, so a damaged file is refused. Nothing is ever read with pickle.
 """
 
-import json
 import os
 import platform
-import subprocess
-import time
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import ArrayLike, NDArray
@@ -25,31 +23,14 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from spectral_laws.errors import DataError, NumericalError
-
-_PROVENANCE_KEY = "spectral_laws"
-_PACKAGES = ("spectral-laws", "numpy", "scipy", "torch", "pandas", "pyarrow")
-
-
-@dataclass(frozen=True)
-class Provenance:
-    """What made a file: parameters, seed, device, versions, commit, seconds since ``started``."""
-
-    parameters: Mapping[str, Any]
-    seed: int | None = None
-    device: str = "cpu"
-    started: float = field(default_factory=time.monotonic)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Everything above as plain JSON types."""
-        return {
-            "parameters": dict(self.parameters),
-            "seed": self.seed,
-            "device": self.device,
-            "versions": {"python": platform.python_version()}
-            | {package: version(package) for package in _PACKAGES},
-            "commit": _commit(),
-            "seconds": round(time.monotonic() - self.started, 3),
-        }
+from spectral_laws.provenance import (
+    Provenance,
+    arrays_digest,
+    record_input,
+    seal,
+    table_digest,
+    unseal,
+)
 
 
 def write_table(
@@ -77,18 +58,29 @@ def write_table(
         if pd.api.types.is_float_dtype(values) and np.isinf(values.dropna().to_numpy()).any():
             raise NumericalError(f"{path.name}: column {name!r} has infinite values")
     arrow = pa.Table.from_pandas(table, preserve_index=False)
-    metadata = {**(arrow.schema.metadata or {}), _PROVENANCE_KEY: json.dumps(provenance.as_dict())}
+    # The digest of what a reader will see: a missing value has many forms in pandas.
+    content = table_digest(arrow.to_pandas())
+    record = seal(provenance.facts() | provenance.cost() | {"content": content})
+    arrow = arrow.replace_schema_metadata((arrow.schema.metadata or {}) | record)
     with atomic_path(path) as temporary:
-        pq.write_table(arrow.replace_schema_metadata(metadata), temporary)
+        pq.write_table(arrow, temporary)
 
 
 def read_table(path: Path) -> pd.DataFrame:
-    """Read a table of :func:`write_table`.
+    """Read a table of :func:`write_table`, or a foreign one, which has no digest to check.
 
     Raises:
         DataError: if the file is missing or damaged.
     """
-    table: pd.DataFrame = _read_parquet(path).to_pandas()
+    try:
+        arrow = pq.read_table(path)
+        table: pd.DataFrame = arrow.to_pandas()
+        digest = table_digest(table)
+    except FileNotFoundError:
+        raise DataError(f"{path}: no such table") from None
+    except Exception as error:  # pyarrow and pandas raise anything on damaged bytes
+        raise DataError(f"{path}: not a readable Parquet table ({_one_line(error)})") from None
+    _check_content(path, _parquet_record(arrow.schema, path), digest)
     return table
 
 
@@ -102,18 +94,29 @@ def write_arrays(arrays: Mapping[str, NDArray[Any]], path: Path, provenance: Pro
         check_finite(f"{path.name}: array {name!r}", array)
     # Not ascontiguousarray, which turns scalars into vectors.
     contiguous = {name: np.asarray(array, order="C") for name, array in arrays.items()}
+    content = arrays_digest(contiguous)
+    record = seal(provenance.facts() | provenance.cost() | {"content": content})
     with atomic_path(path) as temporary:
-        save_file(contiguous, temporary, {_PROVENANCE_KEY: json.dumps(provenance.as_dict())})
+        try:
+            save_file(contiguous, temporary, record)
+        except SafetensorError as error:
+            raise OSError(_one_line(error)) from None
 
 
 def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
-    """Read the arrays of :func:`write_arrays`.
+    """Read the arrays of :func:`write_arrays`, or a foreign file, which has no digest to check.
 
     Raises:
-        DataError: if the file is missing or damaged.
+        DataError: if the file is missing or damaged, or holds a type that numpy lacks.
     """
     with _open_arrays(path) as file:
-        return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        try:
+            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        except (SafetensorError, TypeError, AttributeError) as error:
+            raise DataError(f"{path}: holds arrays that numpy cannot ({error})") from None
+        record = unseal(file.metadata() or {}, path)
+    _check_content(path, record, arrays_digest(arrays))
+    return arrays
 
 
 def read_provenance(path: Path) -> dict[str, Any]:
@@ -123,14 +126,18 @@ def read_provenance(path: Path) -> dict[str, Any]:
         DataError: if the file is missing, damaged or has none.
     """
     if path.suffix == ".parquet":
-        metadata = _read_parquet(path).schema.metadata or {}
-        text = metadata.get(_PROVENANCE_KEY.encode())
+        try:
+            record = _parquet_record(pq.read_schema(path), path)
+        except FileNotFoundError:
+            raise DataError(f"{path}: no such table") from None
+        except (pa.ArrowException, OSError) as error:
+            raise DataError(f"{path}: not a readable Parquet table ({_one_line(error)})") from None
     else:
         with _open_arrays(path) as file:
-            text = (file.metadata() or {}).get(_PROVENANCE_KEY)
-    if text is None:
+            record = unseal(file.metadata() or {}, path)
+    if record is None:
         raise DataError(f"{path}: no provenance inside, it was not written by spectral-laws")
-    return dict(json.loads(text))
+    return record
 
 
 def check_finite(name: str, values: ArrayLike) -> None:
@@ -144,25 +151,45 @@ def check_finite(name: str, values: ArrayLike) -> None:
 
 @contextmanager
 def atomic_path(path: Path) -> Iterator[Path]:
-    """Yield a temporary path beside ``path``; rename it to ``path`` if the block succeeds."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.stem}.{os.getpid()}{path.suffix}")
+    """Yield a temporary path beside ``path``; rename it to ``path`` if the block succeeds.
+
+    Temporary files of this name that a killed process of this machine left are removed.
+
+    Raises:
+        DataError: if the place cannot be written: read-only, full, or below a file.
+    """
+    host = re.sub(r"[^A-Za-z0-9]", "-", platform.node())
+    temporary = path.with_name(f".{path.stem}.{host}.{os.getpid()}{path.suffix}")
     try:
-        yield temporary
-        with open(temporary, "rb") as file:
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        for left in path.parent.glob(f".{path.stem}.{host}.*{path.suffix}"):
+            writer = left.name.removesuffix(path.suffix).rpartition(".")[2]
+            if writer.isdecimal() and not psutil.pid_exists(int(writer)):
+                left.unlink(missing_ok=True)
+        try:
+            yield temporary
+            with open(temporary, "rb") as file:
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
+        finally:
+            temporary.unlink(missing_ok=True)
+    except OSError as error:
+        raise DataError(f"{path}: cannot be written ({_one_line(error)})") from error
 
 
-def _read_parquet(path: Path) -> pa.Table:
-    try:
-        return pq.read_table(path)
-    except FileNotFoundError:
-        raise DataError(f"{path}: no such table") from None
-    except (pa.ArrowException, OSError) as error:
-        raise DataError(f"{path}: not a readable Parquet table ({error})") from None
+def _check_content(path: Path, record: Mapping[str, Any] | None, digest: str) -> None:
+    if record is not None and record["content"] != digest:
+        raise DataError(
+            f"{path}: damaged, its content is not what was written; delete it and run again"
+        )
+    record_input(path, digest)
+
+
+def _parquet_record(schema: pa.Schema, path: Path) -> dict[str, Any] | None:
+    raw = schema.metadata or {}
+    return unseal(
+        {k.decode(errors="replace"): v.decode(errors="replace") for k, v in raw.items()}, path
+    )
 
 
 @contextmanager
@@ -172,18 +199,10 @@ def _open_arrays(path: Path) -> Iterator[Any]:
     except FileNotFoundError:
         raise DataError(f"{path}: no such array file") from None
     except (SafetensorError, OSError) as error:
-        raise DataError(f"{path}: not a readable safetensors file ({error})") from None
+        raise DataError(f"{path}: not a readable safetensors file ({_one_line(error)})") from None
     with file:
         yield file
 
 
-def _commit() -> str | None:
-    """HEAD of the checkout this package lies in, ``-dirty`` if tracked files were edited."""
-    command = ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
-    try:
-        result = subprocess.run(
-            command, cwd=Path(__file__).parent, capture_output=True, text=True, timeout=10
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return result.stdout.strip() if result.returncode == 0 else None
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())

@@ -8,6 +8,7 @@ import typer
 from pydantic import BaseModel
 
 from spectral_laws.errors import SpectralLawsError
+from spectral_laws.provenance import forget_inputs
 from spectral_laws.settings.base import parse_settings
 
 Settings = TypeVar("Settings", bound=BaseModel)
@@ -27,6 +28,7 @@ def run(function: Callable[..., None]) -> None:
     """Run ``function`` as a command line; report a SpectralLawsError by its message alone."""
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
     app.command()(function)
+    forget_inputs()
     try:
         app()
     except SpectralLawsError as error:

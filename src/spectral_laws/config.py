@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-import yaml
 from pydantic import Field, StringConstraints, model_validator
 
 from spectral_laws.errors import ConfigError
@@ -19,6 +18,7 @@ from spectral_laws.settings.base import Intervals, Settings, parse_settings
 from spectral_laws.settings.curvature import Curvature
 from spectral_laws.settings.optimizers import Optimizers
 from spectral_laws.settings.recovery import Recovery
+from spectral_laws.settings.yaml_files import check_removals, read_yaml
 
 _REMOVABLE = (
     ("recovery", "studies"),
@@ -34,7 +34,7 @@ class Config(Settings):
     """The whole configuration of one preset."""
 
     preset: Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]*$")]
-    seed: Annotated[int, Field(ge=0)]
+    seed: Annotated[int, Field(ge=0, le=2**63 - 1)]
     device: Literal["cpu", "cuda"]
     intervals: Intervals
     recovery: Recovery
@@ -66,10 +66,25 @@ def load_config(*paths: Path) -> Config:
     Raises:
         ConfigError: if a file cannot be read, or a key or value is wrong.
     """
+    return parse_config(read_files(*paths), source=" + ".join(str(path) for path in paths))
+
+
+def read_files(*paths: Path) -> dict[str, Any]:
+    """Read YAML files strictly (see ``settings.yaml_files``), merge later over earlier ones.
+
+    The Snakefile calls this beside Snakemake's own reading, which is not strict.
+
+    Raises:
+        ConfigError: if a file cannot be read, holds more than plain values, or removes an entry
+            that the files before it do not have.
+    """
     merged: dict[str, Any] = {}
-    for path in paths:
-        merged = merge(merged, _read_yaml(path))
-    return parse_config(merged, source=" + ".join(str(path) for path in paths))
+    for number, path in enumerate(paths):
+        content = read_yaml(path)
+        for mapping in _REMOVABLE if number else ():
+            check_removals(merged, content, mapping, path)
+        merged = merge(merged, content)
+    return merged
 
 
 def load_preset(name: str, root: Path) -> Config:
@@ -117,15 +132,3 @@ def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
         else:
             result[key] = value
     return result
-
-
-def _read_yaml(path: Path) -> Mapping[str, Any]:
-    try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read ({error.strerror})") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: not valid YAML ({' '.join(str(error).split())})") from None
-    if not isinstance(content, Mapping):
-        raise ConfigError(f"{path}: must hold a mapping of keys, found {type(content).__name__}")
-    return content

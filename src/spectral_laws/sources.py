@@ -40,6 +40,7 @@ def source_files(script: Path) -> tuple[Path, ...]:
     return tuple(sorted(_relative(path) for path in found | data))
 
 
+@cache
 def _imports(path: Path) -> list[str]:
     """Dotted names of this package that the file imports, ``a.b.c`` for ``from a.b import c``."""
     names = []

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from spectral_laws.artifacts import Provenance, read_table, write_table
+from spectral_laws.artifacts import read_table, write_table
 from spectral_laws.claims.evaluation import evaluate_claims
 from spectral_laws.claims.tables import ClaimTables, read_claim_tables
 from spectral_laws.curvature.decomposition_slopes import NULLABLE_DECOMPOSITION, fit_decomposition
@@ -14,6 +14,7 @@ from spectral_laws.curvature.factor_models import NULLABLE_FACTOR_MODELS, compar
 from spectral_laws.curvature.independence import NULLABLE_INDEPENDENCE, fit_independence
 from spectral_laws.curvature.ladder_slopes import NULLABLE_LADDER, fit_ladder
 from spectral_laws.curvature.weight_tails import NULLABLE_WEIGHTS, fit_weight_tails
+from spectral_laws.provenance import Provenance
 from spectral_laws.settings.curvature import Experiment, Model
 
 TOP_K = 12

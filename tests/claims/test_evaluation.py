@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from spectral_laws.artifacts import Provenance, write_table
+from spectral_laws.artifacts import read_provenance, read_table, write_table
 from spectral_laws.claims.evaluation import MEASUREMENTS, evaluate_claims
 from spectral_laws.claims.recovery_thresholds import measure_threshold_exponent
 from spectral_laws.claims.registry import load_claims
@@ -15,6 +15,7 @@ from spectral_laws.claims.resampling import Resampling
 from spectral_laws.claims.tables import COLUMNS, ClaimTables, read_claim_tables
 from spectral_laws.claims.verdicts import VERDICTS
 from spectral_laws.errors import DataError, NoFitError
+from spectral_laws.provenance import Provenance
 from spectral_laws.rng import generator
 
 SETTINGS = {"confidence": 0.95, "resamples": 100, "seed": 11}
@@ -250,12 +251,15 @@ def test_script_writes_what_the_library_computes(tables, evaluated, tmp_path, ro
         nullable = ("half_recovery", "value", "kronecker_true", "exponent")
         write_table(getattr(tables, name), path, Provenance(parameters={}), nullable=nullable)
         paths.append(str(path))
-    csv, markdown = tmp_path / "out" / "claims.csv", tmp_path / "out" / "claims.md"
+    parquet, csv, markdown = (tmp_path / "out" / f"claims.{s}" for s in ("parquet", "csv", "md"))
     script = root / "workflow" / "scripts" / "evaluate_claims.py"
     command = [sys.executable, str(script), *paths, "--seed", "11", "--csv", str(csv)]
-    command += ["--markdown", str(markdown)]
+    command += ["--markdown", str(markdown), "--parquet", str(parquet)]
     command += ["--intervals", '{"confidence": 0.95, "resamples": 100}']
     subprocess.run(command, check=True, capture_output=True)
+    pd.testing.assert_frame_equal(read_table(parquet), evaluated)
+    read = read_provenance(parquet)["inputs"]
+    assert set(read) == set(paths)
     assert csv.read_text(encoding="utf-8") == claims_csv(evaluated)
     assert markdown.read_text(encoding="utf-8") == claims_markdown(evaluated)
 

@@ -4,13 +4,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from spectral_laws.artifacts import Provenance, write_table
+from spectral_laws.artifacts import write_table
 from spectral_laws.claims.evaluation import evaluate_claims
 from spectral_laws.claims.tables import ClaimTables, read_claim_tables
 from spectral_laws.curvature.datasets.samples import Samples
 from spectral_laws.optimizers.layer_rates import NULLABLE_LAYER_RATES, train_layer_rates
 from spectral_laws.optimizers.race import NULLABLE_TUNING, Task, train_method, tune_method
 from spectral_laws.optimizers.runs import NULLABLE_RUN
+from spectral_laws.provenance import Provenance
 from spectral_laws.settings.curvature import Model
 from spectral_laws.settings.optimizers import Method, RaceTraining, RateVariants
 

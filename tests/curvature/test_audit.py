@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from spectral_laws.artifacts import Provenance, read_table, write_table
+from spectral_laws.artifacts import read_table, write_table
 from spectral_laws.curvature.audit.dimension import participation_bracket
 from spectral_laws.curvature.audit.files import FILES, DimensionLayer
 from spectral_laws.curvature.audit.rows import layer_type
@@ -20,6 +20,7 @@ from spectral_laws.curvature.audit.table import (
 )
 from spectral_laws.errors import DataError
 from spectral_laws.fitting.participation import participation_ratio, participation_ratio_bound
+from spectral_laws.provenance import Provenance
 
 K = np.arange(1.0, 11)
 NOTHING = OurTables(claims=None, experiments=None, confidence=0.95, resamples=200, seed=0)

@@ -5,11 +5,12 @@ import pytest
 from pydantic import TypeAdapter
 from sklearn.datasets import load_digits
 
-from spectral_laws.artifacts import Provenance, write_arrays
+from spectral_laws.artifacts import write_arrays
 from spectral_laws.curvature.datasets.load import load_samples
 from spectral_laws.curvature.datasets.pools import ArrayPool, fit_square
 from spectral_laws.curvature.datasets.samples import Samples
 from spectral_laws.errors import DataError, NumericalError
+from spectral_laws.provenance import Provenance
 from spectral_laws.settings.data import Data
 
 SIZES = {"train_size": 100, "test_size": 50}

@@ -6,9 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from spectral_laws.artifacts import Provenance, read_table, write_table
+from spectral_laws.artifacts import read_table, write_table
 from spectral_laws.curvature.experiments import Comparison, tabulate_experiments
 from spectral_laws.errors import ConfigError, DataError
+from spectral_laws.provenance import Provenance
 from spectral_laws.settings.base import parse_settings
 
 IMAGES = {"image_size": 16, "train_size": 64, "test_size": 32}

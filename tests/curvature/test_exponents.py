@@ -6,10 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from spectral_laws.artifacts import Provenance, read_provenance, read_table, write_table
+from spectral_laws.artifacts import read_provenance, read_table, write_table
 from spectral_laws.curvature.exponents import NULLABLE, fit_exponents
 from spectral_laws.errors import DataError, NumericalError
 from spectral_laws.fitting.participation import participation_ratio, participation_ratio_bound
+from spectral_laws.provenance import Provenance
 
 SETTINGS = {"top_k": 20, "confidence": 0.95, "resamples": 200, "seed": 3}
 COLUMNS = [

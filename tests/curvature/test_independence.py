@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spectral_laws.artifacts import Provenance, read_table, write_table
+from spectral_laws.artifacts import read_table, write_table
 from spectral_laws.curvature.independence import (
     NULLABLE_INDEPENDENCE,
     fit_independence,
@@ -18,6 +18,7 @@ from spectral_laws.curvature.independence import (
     permuted_error,
 )
 from spectral_laws.errors import DataError
+from spectral_laws.provenance import Provenance
 
 SETTINGS = {"top_k": 20, "permutations": 500, "seed": 3}
 K = np.arange(1.0, 21)

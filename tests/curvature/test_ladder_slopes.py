@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spectral_laws.artifacts import Provenance, read_table, write_table
+from spectral_laws.artifacts import read_table, write_table
 from spectral_laws.curvature.decomposition_slopes import (
     FACTORS,
     NULLABLE_DECOMPOSITION,
@@ -19,6 +19,7 @@ from spectral_laws.curvature.decomposition_slopes import (
 from spectral_laws.curvature.factor_models import NULLABLE_FACTOR_MODELS, compare_factor_models
 from spectral_laws.curvature.ladder_slopes import NULLABLE_LADDER, RATIOS, fit_ladder
 from spectral_laws.errors import DataError, NumericalError
+from spectral_laws.provenance import Provenance
 
 SETTINGS = {"top_k": 20, "confidence": 0.95, "resamples": 200, "seed": 3}
 EMPIRICAL = ("gauss_newton", "fisher", "positions", "kronecker")

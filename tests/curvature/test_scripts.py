@@ -15,7 +15,6 @@ import typer
 
 from spectral_laws import cli
 from spectral_laws.artifacts import (
-    Provenance,
     read_arrays,
     read_provenance,
     read_table,
@@ -24,6 +23,7 @@ from spectral_laws.artifacts import (
 from spectral_laws.curvature.datasets.samples import Samples
 from spectral_laws.curvature.exponents import fit_exponents
 from spectral_laws.curvature.spectra import RUNGS
+from spectral_laws.provenance import Provenance
 
 DATA = {
     "dataset": "digits",

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 import torch
 
-from spectral_laws.artifacts import Provenance, read_arrays, write_arrays
+from spectral_laws.artifacts import read_arrays, write_arrays
 from spectral_laws.curvature import training, training_state
 from spectral_laws.curvature.checkpoints import (
     last_epochs,
@@ -24,6 +24,7 @@ from spectral_laws.curvature.models.factory import build_model
 from spectral_laws.curvature.networks import train_networks
 from spectral_laws.curvature.training import evaluate, one_cycle, train_model
 from spectral_laws.errors import ConfigError, DataError, NumericalError
+from spectral_laws.provenance import Provenance
 from spectral_laws.settings.curvature import Model, Training
 
 PLACE = {"data": "toy", "training": "toy"}

@@ -10,7 +10,7 @@ import pandas as pd
 import powerlaw
 import pytest
 
-from spectral_laws.artifacts import Provenance, read_table, write_arrays, write_table
+from spectral_laws.artifacts import read_table, write_arrays, write_table
 from spectral_laws.curvature.weight_tails import (
     NULLABLE_WEIGHTS,
     fit_tail,
@@ -18,6 +18,7 @@ from spectral_laws.curvature.weight_tails import (
     weight_decay_exponent,
 )
 from spectral_laws.errors import ConfigError, DataError, NoFitError, NumericalError
+from spectral_laws.provenance import Provenance
 
 
 def pareto(exponent, size, seed=0, xmin=2.0):

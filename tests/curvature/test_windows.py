@@ -5,8 +5,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from spectral_laws.artifacts import Provenance, read_table, write_table
+from spectral_laws.artifacts import read_table, write_table
 from spectral_laws.curvature.windows import NULLABLE_WINDOWS, fit_windows, window_ranges
+from spectral_laws.provenance import Provenance
 
 SETTINGS = {"top_k": 20, "confidence": 0.95, "resamples": 200, "seed": 3}
 

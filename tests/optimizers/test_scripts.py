@@ -14,13 +14,13 @@ import typer
 
 from spectral_laws import cli
 from spectral_laws.artifacts import (
-    Provenance,
     read_provenance,
     read_table,
     write_arrays,
     write_table,
 )
 from spectral_laws.optimizers.race import Task, train_method, tune_method
+from spectral_laws.provenance import Provenance
 from spectral_laws.settings.curvature import Model
 from spectral_laws.settings.optimizers import Method, RaceTraining
 

@@ -8,7 +8,9 @@ import time
 
 import pytest
 
-from spectral_laws.artifacts import Provenance, write_table
+from spectral_laws.artifacts import write_table
+from spectral_laws.claims.report import NULLABLE_CLAIMS
+from spectral_laws.provenance import Provenance
 
 FIGURES = {
     "recovery_mse": ("metrics",),
@@ -81,8 +83,10 @@ def files(
         paths[name] = folder / f"{name}.parquet"
         nullable = tuple(name for name in table if table[name].isna().any())
         write_table(table, paths[name], Provenance(parameters={}), nullable=nullable)
-    paths["claims"] = folder / "claims.csv"
-    claims_table.to_csv(paths["claims"], index=False)
+    paths["claims"] = folder / "claims.parquet"
+    write_table(
+        claims_table, paths["claims"], Provenance(parameters={}), nullable=NULLABLE_CLAIMS
+    )
     return paths
 
 

@@ -7,7 +7,6 @@ from scipy import stats
 
 from spectral_laws.errors import DataError, NumericalError
 from spectral_laws.plotting.tables import (
-    read_csv,
     require,
     seed_count,
     shorten,
@@ -68,14 +67,6 @@ def test_require_names_table_and_column():
         require(pd.DataFrame({"x": [1]}), ["mse", "x", "seed"], name="metrics")
     with pytest.raises(DataError, match="metrics table: no rows"):
         require(pd.DataFrame({"x": []}), ["x"], name="metrics")
-
-
-def test_csv_that_is_missing_or_empty(tmp_path):
-    with pytest.raises(DataError, match=r"claims\.csv: no such table"):
-        read_csv(tmp_path / "claims.csv")
-    (tmp_path / "claims.csv").touch()
-    with pytest.raises(DataError, match="not a readable CSV"):
-        read_csv(tmp_path / "claims.csv")
 
 
 @given(st.text(max_size=80), st.integers(8, 40))

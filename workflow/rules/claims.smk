@@ -30,6 +30,7 @@ rule evaluate_claims:
         curvature=[f"{RESULTS}/curvature/{name}.parquet" for name in CLAIM_TABLES["curvature"]],
         optimizers=[f"{RESULTS}/optimizers/{name}.parquet" for name in CLAIM_TABLES["optimizers"]],
     output:
+        parquet=f"{RESULTS}/claims.parquet",
         csv=f"{RESULTS}/claims.csv",
         markdown=f"{RESULTS}/claims.md",
     log:
@@ -43,7 +44,7 @@ rule evaluate_claims:
     shell:
         "{PYTHON} {SCRIPTS}/evaluate_claims.py {input.recovery} {input.curvature} {input.optimizers}"
         " --intervals {params.intervals:q} --seed {params.seed}"
-        " --csv {output.csv} --markdown {output.markdown} > {log} 2>&1"
+        " --parquet {output.parquet} --csv {output.csv} --markdown {output.markdown} > {log} 2>&1"
 
 
 rule write_config:

@@ -643,7 +643,7 @@ rule plot_curvature_audit:
 rule plot_claims:
     input:
         source=sources("plot_claims.py"),
-        claims=f"{RESULTS}/claims.csv",
+        claims=f"{RESULTS}/claims.parquet",
     output:
         pdf=caption("claims", "claims"),
         png=f"{FIGURES_OF}/claims.png",

@@ -5,9 +5,10 @@ from typing import Annotated
 
 import typer
 
-from spectral_laws.artifacts import Provenance, atomic_path, read_table, write_table
+from spectral_laws.artifacts import atomic_path, read_table, write_table
 from spectral_laws.cli import run, settings_option
 from spectral_laws.curvature.audit import table as audit
+from spectral_laws.provenance import Provenance
 from spectral_laws.settings.base import Intervals
 
 

@@ -6,8 +6,9 @@ from typing import Annotated
 import pandas as pd
 import typer
 
-from spectral_laws.artifacts import Provenance, read_table, write_table
+from spectral_laws.artifacts import read_table, write_table
 from spectral_laws.cli import run
+from spectral_laws.provenance import Provenance
 
 
 def main(

@@ -5,13 +5,14 @@ from typing import Annotated
 
 import typer
 
-from spectral_laws.artifacts import Provenance, read_table, write_table
+from spectral_laws.artifacts import read_table, write_table
 from spectral_laws.cli import run, settings_option
 from spectral_laws.curvature.experiments import (
     NULLABLE_EXPERIMENTS,
     Comparison,
     tabulate_experiments,
 )
+from spectral_laws.provenance import Provenance
 
 
 def main(

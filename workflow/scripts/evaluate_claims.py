@@ -9,6 +9,7 @@ from spectral_laws.claims.evaluation import evaluate_claims
 from spectral_laws.claims.report import write_claims
 from spectral_laws.claims.tables import COLUMNS, read_claim_tables
 from spectral_laws.cli import run, settings_option
+from spectral_laws.provenance import Provenance
 from spectral_laws.settings.base import Intervals
 
 TABLES = f"Measured tables, each file named after its table: {', '.join(COLUMNS)}."
@@ -18,13 +19,15 @@ def main(
     tables: Annotated[list[Path], typer.Argument(help=TABLES)],
     intervals: Annotated[Intervals, settings_option(Intervals)],
     seed: Annotated[int, typer.Option(help="Root seed of the bootstrap.", min=0)],
-    csv: Annotated[Path, typer.Option(help="CSV to write.")],
-    markdown: Annotated[Path, typer.Option(help="Markdown to write.")],
+    parquet: Annotated[Path, typer.Option(help="Table (.parquet) to write.")],
+    csv: Annotated[Path, typer.Option(help="The same as CSV.")],
+    markdown: Annotated[Path, typer.Option(help="The same for people, as Markdown.")],
 ) -> None:
     """Write the claims table; claims whose tables are not given are reported as not run."""
+    provenance = Provenance({"intervals": intervals.model_dump()}, seed)
     measured = read_claim_tables(tables)
     table = evaluate_claims(measured, **intervals.model_dump(), seed=seed)
-    write_claims(table, csv=csv, markdown=markdown)
+    write_claims(table, parquet=parquet, csv=csv, markdown=markdown, provenance=provenance)
 
 
 if __name__ == "__main__":

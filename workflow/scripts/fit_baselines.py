@@ -5,8 +5,9 @@ from typing import Annotated
 
 import typer
 
-from spectral_laws.artifacts import Provenance, write_table
+from spectral_laws.artifacts import write_table
 from spectral_laws.cli import run, settings_option
+from spectral_laws.provenance import Provenance
 from spectral_laws.recovery.baselines import tabulate_baselines
 from spectral_laws.settings.recovery import Baselines, Evaluation, TeacherFamily
 

@@ -24,7 +24,7 @@ def main(
     figure = draw_curvature_controls(
         read_table(finite_differences), read_table(eigenvalues), confidence=confidence
     )
-    save_figure(figure, pdf, png)
+    save_figure(figure, pdf, png, confidence=confidence)
 
 
 if __name__ == "__main__":

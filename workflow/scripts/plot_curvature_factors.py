@@ -30,7 +30,7 @@ def main(
         top_k=top_k,
         confidence=confidence,
     )
-    save_figure(figure, pdf, png)
+    save_figure(figure, pdf, png, top_k=top_k, confidence=confidence)
 
 
 if __name__ == "__main__":

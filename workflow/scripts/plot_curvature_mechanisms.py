@@ -24,7 +24,7 @@ def main(
     figure = draw_curvature_mechanisms(
         read_table(experiments), read_table(spectra), confidence=confidence
     )
-    save_figure(figure, pdf, png)
+    save_figure(figure, pdf, png, confidence=confidence)
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ def main(
         top_k=top_k,
         model=model,
     )
-    save_figure(figure, pdf, png)
+    save_figure(figure, pdf, png, top_k=top_k, model=model)
 
 
 if __name__ == "__main__":

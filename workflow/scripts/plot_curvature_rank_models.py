@@ -23,7 +23,7 @@ def main(
     figure = draw_curvature_rank_models(
         read_table(exponents), read_table(spectra), read_table(experiments), top_k=top_k
     )
-    save_figure(figure, pdf, png)
+    save_figure(figure, pdf, png, top_k=top_k)
 
 
 if __name__ == "__main__":

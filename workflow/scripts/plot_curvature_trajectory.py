@@ -21,7 +21,7 @@ def main(
 ) -> None:
     """Exponent alpha and BIC winners against the epoch."""
     figure = draw_curvature_trajectory(read_table(exponents), confidence=confidence)
-    save_figure(figure, pdf, png)
+    save_figure(figure, pdf, png, confidence=confidence)
 
 
 if __name__ == "__main__":

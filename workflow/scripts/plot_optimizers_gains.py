@@ -26,7 +26,7 @@ def main(
         read_table(tuning_times),
         confidence=confidence,
     )
-    save_figure(figure, pdf, png)
+    save_figure(figure, pdf, png, confidence=confidence)
 
 
 if __name__ == "__main__":

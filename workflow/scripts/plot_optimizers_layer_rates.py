@@ -19,7 +19,7 @@ def main(
 ) -> None:
     """Paired differences of test accuracy, with layer rates minus without."""
     figure = draw_optimizers_layer_rates(read_table(layer_rates), confidence=confidence)
-    save_figure(figure, pdf, png)
+    save_figure(figure, pdf, png, confidence=confidence)
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ def main(
         read_table(race_times),
         confidence=confidence,
     )
-    save_figure(figure, pdf, png)
+    save_figure(figure, pdf, png, confidence=confidence)
 
 
 if __name__ == "__main__":

@@ -43,7 +43,17 @@ def main(
         confidence=confidence,
         resamples=resamples,
     )
-    save_figure(figure, pdf, png)
+    save_figure(
+        figure,
+        pdf,
+        png,
+        linear=linear,
+        quadratic=quadratic,
+        spectral_linear=spectral_linear,
+        spectral_quadratic=spectral_quadratic,
+        confidence=confidence,
+        resamples=resamples,
+    )
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ def main(
     figure = draw_recovery_directions(
         read_table(directions), study=study, equivalent=equivalent, confidence=confidence
     )
-    save_figure(figure, pdf, png)
+    save_figure(figure, pdf, png, study=study, equivalent=equivalent, confidence=confidence)
 
 
 if __name__ == "__main__":

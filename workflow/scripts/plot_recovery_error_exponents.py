@@ -25,7 +25,7 @@ def main(
     figure = draw_recovery_error_exponents(
         read_table(error_exponents), read_table(metrics), confidence=confidence, resamples=resamples
     )
-    save_figure(figure, pdf, png)
+    save_figure(figure, pdf, png, confidence=confidence, resamples=resamples)
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ def main(
         confidence=confidence,
         resamples=resamples,
     )
-    save_figure(figure, pdf, png)
+    save_figure(figure, pdf, png, study=study, confidence=confidence, resamples=resamples)
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ def main(
 ) -> None:
     """Test MSE and feature overlap against sample size, one colour per gamma."""
     figure = draw_recovery_gamma(read_table(metrics), prefix=prefix, confidence=confidence)
-    save_figure(figure, pdf, png)
+    save_figure(figure, pdf, png, prefix=prefix, confidence=confidence)
 
 
 if __name__ == "__main__":

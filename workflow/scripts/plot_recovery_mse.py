@@ -22,7 +22,7 @@ def main(
 ) -> None:
     """Test MSE and feature overlap against sample size, with the sharp theory."""
     figure = draw_recovery_mse(read_table(metrics), study=study, confidence=confidence)
-    save_figure(figure, pdf, png)
+    save_figure(figure, pdf, png, study=study, confidence=confidence)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ def main(
 ) -> None:
     """Error of the expansion, looseness of the bound, and norm of the perturbation."""
     figure = draw_recovery_perturbation(read_table(perturbation), confidence=confidence)
-    save_figure(figure, pdf, png)
+    save_figure(figure, pdf, png, confidence=confidence)
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ def main(
     figure = draw_recovery_readouts(
         read_table(metrics), study=study, equivalent=equivalent, confidence=confidence
     )
-    save_figure(figure, pdf, png)
+    save_figure(figure, pdf, png, study=study, equivalent=equivalent, confidence=confidence)
 
 
 if __name__ == "__main__":

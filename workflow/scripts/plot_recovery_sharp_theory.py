@@ -25,7 +25,7 @@ def main(
     figure = draw_recovery_sharp_theory(
         read_table(directions), read_table(thresholds), study=study, confidence=confidence
     )
-    save_figure(figure, pdf, png)
+    save_figure(figure, pdf, png, study=study, confidence=confidence)
 
 
 if __name__ == "__main__":

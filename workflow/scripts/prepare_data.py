@@ -6,9 +6,10 @@ from typing import Annotated
 import typer
 from pydantic import RootModel
 
-from spectral_laws.artifacts import Provenance, write_arrays
+from spectral_laws.artifacts import write_arrays
 from spectral_laws.cli import run
 from spectral_laws.curvature.datasets.load import load_samples
+from spectral_laws.provenance import Provenance
 from spectral_laws.settings.base import parse_settings
 from spectral_laws.settings.data import Data
 

@@ -5,11 +5,12 @@ from typing import Annotated, Any
 
 import typer
 
-from spectral_laws.artifacts import Provenance, read_table, write_table
+from spectral_laws.artifacts import read_table, write_table
 from spectral_laws.cli import run, settings_option
 from spectral_laws.curvature.datasets.samples import Samples
 from spectral_laws.optimizers.layer_rates import NULLABLE_LAYER_RATES, train_layer_rates
 from spectral_laws.optimizers.race import Task
+from spectral_laws.provenance import Provenance
 from spectral_laws.settings.curvature import Model
 from spectral_laws.settings.optimizers import Method, RaceTraining, RateVariants
 

@@ -5,10 +5,11 @@ from typing import Annotated, Any
 
 import typer
 
-from spectral_laws.artifacts import Provenance, read_table, write_table
+from spectral_laws.artifacts import read_table, write_table
 from spectral_laws.cli import run, settings_option
 from spectral_laws.curvature.datasets.samples import Samples
 from spectral_laws.optimizers.race import NULLABLE_TUNING, Task, tune_method
+from spectral_laws.provenance import Provenance
 from spectral_laws.settings.curvature import Model
 from spectral_laws.settings.optimizers import Method, RaceTraining
 

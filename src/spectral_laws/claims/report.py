@@ -1,4 +1,4 @@
-"""The claims table as text: CSV for programs, Markdown for people."""
+"""The claims table on disk: Parquet and CSV for programs, Markdown for people."""
 
 from collections.abc import Hashable
 from pathlib import Path
@@ -6,8 +6,12 @@ from typing import Any
 
 import pandas as pd
 
-from spectral_laws.artifacts import atomic_path
+from spectral_laws.artifacts import atomic_path, write_table
 from spectral_laws.claims.verdicts import VERDICTS, value_text
+from spectral_laws.provenance import Provenance
+
+NULLABLE_CLAIMS = ("our_value", "ci_low", "ci_high", "n")
+"""Missing where nothing was measured, or where there is no interval."""
 
 _PAPERS = {
     "recovery": "Sequential feature recovery (arXiv:2605.14567)",
@@ -79,8 +83,11 @@ def claims_markdown(table: pd.DataFrame) -> str:
     return "\n".join(lines) + "\n"
 
 
-def write_claims(table: pd.DataFrame, *, csv: Path, markdown: Path) -> None:
-    """Write both texts, each complete or not at all."""
+def write_claims(
+    table: pd.DataFrame, *, parquet: Path, csv: Path, markdown: Path, provenance: Provenance
+) -> None:
+    """Write the table, with provenance, and both texts, each complete or not at all."""
+    write_table(table, parquet, provenance, nullable=NULLABLE_CLAIMS)
     for path, text in ((csv, claims_csv(table)), (markdown, claims_markdown(table))):
         with atomic_path(path) as temporary:
             temporary.write_text(text, encoding="utf-8")

@@ -15,7 +15,7 @@ import pandas as pd
 import torch
 from torch import Tensor, nn
 
-from spectral_laws.artifacts import Provenance, read_arrays, write_arrays
+from spectral_laws.artifacts import read_arrays, write_arrays
 from spectral_laws.curvature.checkpoints import (
     Arrays,
     check_model_arrays,
@@ -24,6 +24,7 @@ from spectral_laws.curvature.checkpoints import (
 )
 from spectral_laws.curvature.datasets.samples import Samples
 from spectral_laws.errors import DataError
+from spectral_laws.provenance import Provenance
 from spectral_laws.settings.curvature import Training
 
 logger = logging.getLogger(__name__)

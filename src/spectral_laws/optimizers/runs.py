@@ -13,12 +13,13 @@ import torch
 from torch import Tensor, nn
 
 from spectral_laws import rng
-from spectral_laws.artifacts import Provenance, read_table, write_table
+from spectral_laws.artifacts import read_table, write_table
 from spectral_laws.curvature.datasets.samples import Samples
 from spectral_laws.curvature.training import cross_entropy_of, evaluate, one_cycle
 from spectral_laws.curvature.training_state import result_key
 from spectral_laws.errors import DataError, NumericalError
 from spectral_laws.optimizers.methods import ScheduledOptimizer, build_optimizer
+from spectral_laws.provenance import Provenance
 from spectral_laws.settings.optimizers import Method, RaceTraining
 
 NULLABLE_RUN = ("train_loss", "test_loss")

@@ -5,10 +5,12 @@ as ``matplotlib.figure.Figure`` objects, without pyplot's global state, and from
 defaults rather than the user's, so that the same table gives the same bytes everywhere.
 """
 
+import json
 import math
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import wraps
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
@@ -22,6 +24,7 @@ from matplotlib.ticker import LogFormatterSciNotation, LogLocator, NullFormatter
 from numpy.typing import ArrayLike
 
 from spectral_laws.artifacts import atomic_path
+from spectral_laws.provenance import Provenance, seal
 
 COLUMN_WIDTH = 3.4
 """Width of a figure in one column, inches."""
@@ -127,22 +130,29 @@ def styled(draw: Callable[P, Figure]) -> Callable[P, Figure]:
     return wrapper
 
 
-def save_figure(figure: Figure, pdf: Path, png: Path) -> None:
+def save_figure(figure: Figure, pdf: Path, png: Path, **parameters: Any) -> None:  # noqa: ANN401
     """Write a figure as PDF (fonts embedded) and as PNG (300 dpi), each atomically.
 
-    The files hold no date, version or program name: the same figure gives the same bytes.
+    Both hold what made them (:mod:`spectral_laws.provenance`): the parameters, the digests of the
+    tables that this process has read, versions and commit; the PDF as its keywords, the PNG as a
+    text chunk. They hold no date and no seconds: the same tables give the same bytes.
 
     Args:
         figure: what a ``draw_`` function returned; its size in inches is the printed size.
         pdf: final name of the vector file; parent folders are made.
         png: final name of the bitmap.
+        parameters: what the figure depends on besides the tables.
     """
+    facts = Provenance(parameters).facts()
+    facts["versions"] |= {name: version(name) for name in ("matplotlib", "seaborn")}
+    record = seal(facts)
     no_dates = {"CreationDate": None, "ModDate": None, "Creator": None, "Producer": None}
     with house_style():
         with atomic_path(pdf) as temporary:
-            figure.savefig(temporary, format="pdf", metadata=no_dates)
+            keywords = {"Keywords": json.dumps(record)}
+            figure.savefig(temporary, format="pdf", metadata=no_dates | keywords)
         with atomic_path(png) as temporary:
-            figure.savefig(temporary, format="png", metadata={"Software": None})
+            figure.savefig(temporary, format="png", metadata={"Software": None, **record})
 
 
 def column_panels(count: int, *, height: float, header: float) -> tuple[Figure, list[Axes]]:

@@ -26,20 +26,6 @@ def require(table: pd.DataFrame, columns: Sequence[str], *, name: str) -> pd.Dat
     return table
 
 
-def read_csv(path: Path) -> pd.DataFrame:
-    """Read a CSV file; empty cells become missing values.
-
-    Raises:
-        DataError: if the file is missing or is not CSV.
-    """
-    try:
-        return pd.read_csv(path)
-    except FileNotFoundError:
-        raise DataError(f"{path}: no such table") from None
-    except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
-        raise DataError(f"{path}: not a readable CSV table ({error})") from None
-
-
 def groups(table: pd.DataFrame, *columns: str) -> list[tuple[tuple[Any, ...], pd.DataFrame]]:
     """Values of ``columns`` and the rows that have them, in the order of the values."""
     return [(key, rows) for key, rows in table.groupby(list(columns))]

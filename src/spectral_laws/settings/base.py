@@ -4,18 +4,45 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+)
 
 from spectral_laws.errors import ConfigError
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$")]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Count = Annotated[int, Field(ge=1)]
+MOST = 2**31 - 1
+"""Of any whole number: more samples, steps or units fit no machine."""
+Count = Annotated[int, Field(ge=1, le=MOST)]
+Repeats = Annotated[int, Field(ge=1, le=10_000)]
+"""Trainings or teachers: each is work of its own, and more would not be one run."""
+Noise = Annotated[float, Field(ge=0, le=1e6)]
+"""A standard deviation whose square is a number in float32, beside a signal of 1."""
 
+_FOUND = 200  # characters of a wrong value that are shown
+_LONGEST_NAME = 255  # bytes of a file's name on every usual file system
 _SHOWN = 3  # mistakes that are listed; studies that share an anchor share their mistakes
 
 Parsed = TypeVar("Parsed", bound=BaseModel)
+
+
+def _check_path(text: str) -> str:
+    if not text or "\0" in text:
+        raise ValueError("a path is at least one character, none of them NUL")
+    if any(len(part.encode()) > _LONGEST_NAME for part in text.split("/")):
+        raise ValueError(f"a name in a path has at most {_LONGEST_NAME} bytes")
+    return text
+
+
+PathText = Annotated[str, AfterValidator(_check_path)]
+"""A file or folder, which need not exist."""
 
 
 class Settings(BaseModel):
@@ -30,11 +57,22 @@ def check_distinct(name: str, values: Sequence[object]) -> None:
         raise ValueError(f"{name} {list(values)} has a value twice")
 
 
+def replicates(first: int, last: int) -> range:
+    """The numbers ``first`` to ``last``.
+
+    Raises:
+        ConfigError: if there are none.
+    """
+    if last < first:
+        raise ConfigError(f"--last {last} is below --first {first}")
+    return range(first, last + 1)
+
+
 class Intervals(Settings):
     """Bootstrap intervals."""
 
     confidence: Annotated[float, Field(gt=0.5, lt=1)]
-    resamples: Annotated[int, Field(ge=100)]
+    resamples: Annotated[int, Field(ge=100, le=10**6)]
 
 
 def parse_settings(model: type[Parsed], text: str, *, source: str = "") -> Parsed:
@@ -69,4 +107,5 @@ def _explain(mistake: Mapping[str, Any]) -> str:
         message += " (YAML reads a number with an exponent only with a dot, as in 1.0e-4)"
     if isinstance(mistake["input"], Mapping):
         return f"{where}: {message}"
-    return f"{where}: {message}, found {mistake['input']!r}"
+    found = repr(mistake["input"])
+    return f"{where}: {message}, found {found if len(found) <= _FOUND else found[:_FOUND] + '...'}"

@@ -63,10 +63,10 @@ class Model(Settings):
     skip_scale: Annotated[float, Field(ge=0, le=1)] = 1.0
     separable: bool = False
     stem: Literal["cifar", "imagenet"] = "cifar"
-    checkpoints: tuple[Annotated[int, Field(ge=0)], ...] = ()
-    batch_size: Annotated[int, Field(ge=2)] | None = None
+    checkpoints: tuple[Annotated[int, Field(ge=0, le=MOST)], ...] = ()
+    batch_size: Annotated[int, Field(ge=2, le=MOST)] | None = None
     top_k: Count | None = None
-    weights: str | None = None
+    weights: PathText | None = None
 
     @property
     def normaliser(self) -> str:
@@ -115,7 +115,7 @@ class Training(Settings):
 
     optimizer: Literal["sgd", "adamw"]
     max_epochs: Count
-    batch_size: Annotated[int, Field(ge=2)]
+    batch_size: Annotated[int, Field(ge=2, le=MOST)]
     learning_rate: Positive
     momentum: Annotated[float, Field(ge=0, lt=1)]
     weight_decay: NonNegative
@@ -126,7 +126,7 @@ class Training(Settings):
 class Measurement(Settings):
     """The batch and the directions of the curvature measurement."""
 
-    batch_size: Annotated[int, Field(ge=2)]
+    batch_size: Annotated[int, Field(ge=2, le=MOST)]
     top_k: Count
     chunk_size: Count
     method: Method
@@ -160,8 +160,8 @@ class ControlSettings(Settings):
     ``finite_difference_step``: of the gradients' central differences in float32.
     """
 
-    replicates: Count
-    batch_size: Annotated[int, Field(ge=2)]
+    replicates: Repeats
+    batch_size: Annotated[int, Field(ge=2, le=MOST)]
     eigenvalues: Count
     finite_difference_step: Positive
 
@@ -176,8 +176,8 @@ class Curvature(Settings):
     """Everything about arXiv:2606.02596."""
 
     batch: Count
-    seeds: Count
-    reference: str | None
+    seeds: Repeats
+    reference: PathText | None
     data: Annotated[dict[Name, Data], Field(min_length=1)]
     training: Annotated[dict[Name, Training], Field(min_length=1)]
     models: Annotated[dict[Name, Model], Field(min_length=1)]

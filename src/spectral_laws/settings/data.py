@@ -4,7 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from spectral_laws.settings.base import NonNegative, Settings
+from spectral_laws.settings.base import MOST, Noise, PathText, Settings
 
 Task = Literal["language_modelling", "classification"]
 DIGITS = 1797
@@ -20,10 +20,10 @@ class ImageFiles(Settings):
     dataset: Literal[
         "digits", "mnist", "fashion_mnist", "cifar10", "cifar100", "tiny_imagenet", "imagenet"
     ]
-    folder: str | None = None
+    folder: PathText | None = None
     image_size: Annotated[int, Field(ge=8, le=512)]
-    train_size: Annotated[int, Field(ge=32)]
-    test_size: Annotated[int, Field(ge=32)]
+    train_size: Annotated[int, Field(ge=32, le=MOST)]
+    test_size: Annotated[int, Field(ge=32, le=MOST)]
 
     @model_validator(mode="after")
     def _digits_suffice(self) -> Self:
@@ -39,20 +39,20 @@ class SyntheticImages(Settings):
     dataset: Literal["synthetic_images"]
     n_classes: Annotated[int, Field(ge=2, le=100_000)]
     channels: Annotated[int, Field(ge=1, le=16)]
-    noise: NonNegative
+    noise: Noise
     image_size: Annotated[int, Field(ge=8, le=512)]
-    train_size: Annotated[int, Field(ge=32)]
-    test_size: Annotated[int, Field(ge=32)]
+    train_size: Annotated[int, Field(ge=32, le=MOST)]
+    test_size: Annotated[int, Field(ge=32, le=MOST)]
 
 
 class Text(Settings):
     """Characters of a text file, cut into windows; null is the text that CPython ships."""
 
     dataset: Literal["text"]
-    file: str | None = None
+    file: PathText | None = None
     context: Annotated[int, Field(ge=2, le=4096)]
-    train_size: Annotated[int, Field(ge=32)]
-    test_size: Annotated[int, Field(ge=32)]
+    train_size: Annotated[int, Field(ge=32, le=MOST)]
+    test_size: Annotated[int, Field(ge=32, le=MOST)]
 
 
 class SyntheticLanguage(Settings):
@@ -67,8 +67,8 @@ class SyntheticLanguage(Settings):
     zipf_exponent: Annotated[float, Field(ge=0, le=10)]
     n_chains: Annotated[int, Field(ge=2, le=1000)]
     context: Annotated[int, Field(ge=2, le=4096)]
-    train_size: Annotated[int, Field(ge=32)]
-    test_size: Annotated[int, Field(ge=32)]
+    train_size: Annotated[int, Field(ge=32, le=MOST)]
+    test_size: Annotated[int, Field(ge=32, le=MOST)]
 
 
 Data = Annotated[

@@ -68,10 +68,10 @@ class RaceTraining(Settings):
         batch_size: samples per step.
     """
 
-    train_size: Annotated[int, Field(ge=2)]
+    train_size: Annotated[int, Field(ge=2, le=MOST)]
     validation_size: Count
     epochs: Count
-    batch_size: Annotated[int, Field(ge=2)]
+    batch_size: Annotated[int, Field(ge=2, le=MOST)]
 
     @model_validator(mode="after")
     def _batch_fits(self) -> Self:
@@ -90,8 +90,8 @@ class Race(RaceTraining):
     """
 
     model: Name
-    seeds: Count
-    tuning_seeds: Count
+    seeds: Repeats
+    tuning_seeds: Repeats
 
     @property
     def training(self) -> RaceTraining:
@@ -141,7 +141,7 @@ class Responses(Settings):
     """
 
     race: Name
-    samples: Annotated[int, Field(ge=2)]
+    samples: Annotated[int, Field(ge=2, le=MOST)]
     steps: Count
     layers: Annotated[tuple[str, ...], Field(min_length=1)]
 

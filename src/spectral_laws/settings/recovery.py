@@ -55,7 +55,7 @@ class TeacherFamily(Settings):
     gamma: Annotated[float, Field(ge=0, le=10)]
     rows: Rows = "orthonormal"
     readout: Readout = "identity"
-    noise: NonNegative = 0.0
+    noise: Noise = 0.0
     sample_exponents: SampleExponents
 
     @model_validator(mode="after")
@@ -85,8 +85,8 @@ class TeacherFamily(Settings):
 class RecoveryStudy(TeacherFamily):
     """A family of teachers, the dimensions at which it is drawn, and how many of each."""
 
-    dimensions: Annotated[tuple[Annotated[int, Field(ge=2)], ...], Field(min_length=1)]
-    seeds: Count
+    dimensions: Annotated[tuple[Annotated[int, Field(ge=2, le=MOST)], ...], Field(min_length=1)]
+    seeds: Repeats
 
     @model_validator(mode="after")
     def _widths_fit(self) -> Self:
@@ -119,8 +119,8 @@ class Estimator(Settings):
 class Evaluation(Settings):
     """Test set and scalar readout of the recovery experiments."""
 
-    test_size: Annotated[int, Field(ge=100)]
-    readout_size: Annotated[int, Field(ge=100)]
+    test_size: Annotated[int, Field(ge=100, le=MOST)]
+    readout_size: Annotated[int, Field(ge=100, le=MOST)]
     readout_degree: Annotated[int, Field(ge=1, le=12)]
     ridge: NonNegative
 
@@ -139,7 +139,7 @@ class Baselines(Settings):
     """Methods without spectral recovery, on the same samples, for some of the studies."""
 
     studies: tuple[Name, ...] = ()
-    max_sample_size: Annotated[int, Field(ge=10)]
+    max_sample_size: Annotated[int, Field(ge=10, le=MOST)]
     ridges: Annotated[tuple[Positive, ...], Field(min_length=1)]
     random_features: Count
     network: NetworkBaseline
@@ -153,10 +153,10 @@ class Baselines(Settings):
 class Population(Settings):
     """Teachers of degree 2 whose moment matrix is taken at infinitely many samples."""
 
-    dimensions: Annotated[tuple[Annotated[int, Field(ge=2)], ...], Field(min_length=1)]
+    dimensions: Annotated[tuple[Annotated[int, Field(ge=2, le=MOST)], ...], Field(min_length=1)]
     width_exponent: Annotated[float, Field(gt=0, le=1)]
     gamma: Annotated[float, Field(ge=0, le=10)]
-    seeds: Count
+    seeds: Repeats
 
     @model_validator(mode="after")
     def _dimensions_differ(self) -> Self:
@@ -172,10 +172,10 @@ class ErrorExponents(Settings):
     """
 
     gammas: Annotated[tuple[Annotated[float, Field(ge=0, le=10)], ...], Field(min_length=1)]
-    widths: Annotated[tuple[Annotated[int, Field(ge=10)], ...], Field(min_length=1)]
+    widths: Annotated[tuple[Annotated[int, Field(ge=10, le=MOST)], ...], Field(min_length=1)]
     first: Count
     last_share: Annotated[float, Field(gt=0, le=1)]
-    seeds: Count
+    seeds: Repeats
 
     @model_validator(mode="after")
     def _windows_hold_a_law(self) -> Self:
@@ -198,7 +198,7 @@ class SpectrumPoint(Settings):
     """The one moment matrix whose whole spectrum is drawn."""
 
     study: Name
-    dimension: Annotated[int, Field(ge=2)]
+    dimension: Annotated[int, Field(ge=2, le=MOST)]
     sample_exponent: Annotated[float, Field(gt=0, le=10)]
 
     @property

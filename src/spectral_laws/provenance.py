@@ -1,0 +1,130 @@
+"""What made a file, kept inside the file: parameters, seed, inputs, versions, commit, cost.
+
+The record is JSON under one key of the file's own metadata, beside the SHA-256 of that JSON. It
+holds a digest of the content, so that a damaged file is told from a sound one, and the digests of
+the tables and arrays that the process had read, so that a chain of files can be verified.
+"""
+
+import hashlib
+import json
+import os
+import platform
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from spectral_laws.errors import DataError
+
+KEY = "spectral_laws"
+_SEAL = f"{KEY}_sha256"
+_PACKAGES = ("spectral-laws", "numpy", "scipy", "torch", "pandas", "pyarrow")
+
+_inputs: dict[str, str] = {}
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """What made a file: parameters, seed, device, and when the work began."""
+
+    parameters: Mapping[str, Any]
+    seed: int | None = None
+    device: str = "cpu"
+    started: float = field(default_factory=time.monotonic)
+
+    def facts(self) -> dict[str, Any]:
+        """What is the same whenever the same is computed from the same: all but the cost."""
+        return {
+            "parameters": dict(self.parameters),
+            "seed": self.seed,
+            "device": self.device,
+            "script": Path(sys.argv[0]).name,
+            "inputs": dict(sorted(_inputs.items())),
+            "versions": {"python": platform.python_version()} | _versions(),
+            "commit": _commit(),
+        }
+
+    def cost(self) -> dict[str, Any]:
+        """Seconds since the work began, threads, and the process's peak memory so far (MiB)."""
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        unit = 2**20 if sys.platform == "darwin" else 2**10  # bytes there, KiB on Linux
+        return {
+            "seconds": round(time.monotonic() - self.started, 3),
+            "threads": int(os.environ.get("OMP_NUM_THREADS", os.cpu_count() or 1)),
+            "peak_memory_mb": round(peak / unit),
+        }
+
+
+def record_input(path: Path, digest: str) -> None:
+    """Remember that this process has read the content with this digest from ``path``."""
+    _inputs[path.as_posix()] = digest
+
+
+def forget_inputs() -> None:
+    """Start a new job in this process: what was read before is none of its inputs."""
+    _inputs.clear()
+
+
+def seal(record: Mapping[str, Any]) -> dict[str, str]:
+    """Metadata of a file: the record as JSON, and the JSON's SHA-256."""
+    text = json.dumps(record)
+    return {KEY: text, _SEAL: hashlib.sha256(text.encode()).hexdigest()}
+
+
+def unseal(metadata: Mapping[str, str], path: Path) -> dict[str, Any] | None:
+    """The record in a file's metadata; None if the file was not written by this package.
+
+    Raises:
+        DataError: if the record is damaged.
+    """
+    if KEY not in metadata and _SEAL not in metadata:
+        return None
+    text = metadata.get(KEY, "")
+    if hashlib.sha256(text.encode()).hexdigest() != metadata.get(_SEAL):
+        raise DataError(f"{path}: damaged, its provenance is not what was written")
+    return dict(json.loads(text))
+
+
+def table_digest(table: pd.DataFrame) -> str:
+    """SHA-256 of a table's column names and values, in order, whatever file they stand in."""
+    rows = pd.util.hash_pandas_object(table, index=False).to_numpy()
+    names = json.dumps([str(name) for name in table.columns])
+    return hashlib.sha256(names.encode() + rows.astype("<u8").tobytes()).hexdigest()
+
+
+def arrays_digest(arrays: Mapping[str, NDArray[Any]]) -> str:
+    """SHA-256 of named arrays: names, types, shapes and values, sorted by name."""
+    digest = hashlib.sha256()
+    for name in sorted(arrays):
+        array = np.ascontiguousarray(arrays[name])
+        digest.update(json.dumps([name, str(array.dtype), np.shape(arrays[name])]).encode())
+        digest.update(array.reshape(-1).view(np.uint8).data)
+    return digest.hexdigest()
+
+
+@cache
+def _versions() -> dict[str, str]:
+    return {package: version(package) for package in _PACKAGES}
+
+
+@cache
+def _commit() -> str | None:
+    """HEAD of the checkout this package lies in, ``-dirty`` if tracked files were edited."""
+    command = ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
+    try:
+        result = subprocess.run(
+            command, cwd=Path(__file__).parent, capture_output=True, text=True, timeout=10
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return result.stdout.strip() if result.returncode == 0 else None

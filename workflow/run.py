@@ -1,0 +1,115 @@
+"""Run Snakemake with the arguments given, or go on after whatever ended the last run.
+
+    python workflow/run.py --cores 2 [targets and options of snakemake]
+
+Snakemake locks the folder while it runs. A run that was killed (`kill -9`, a power cut, a closed
+terminal) leaves its lock, and perhaps jobs that nobody waits for any more. If such a lock is there
+and no run is alive, this stops those jobs, removes the lock and starts Snakemake; finished files
+stay, a training goes on from its last epoch. If a run is alive, Snakemake decides: two runs may
+work side by side on different files, and one that wants the same files is refused.
+"""
+
+import fcntl
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+
+STATE = Path(".snakemake")
+
+
+def main() -> None:
+    """Take our own lock, clean up after a dead run, and become Snakemake."""
+    if not Path("Snakefile").exists():
+        sys.exit("there is no Snakefile here: run this from the project's own folder")
+    STATE.mkdir(exist_ok=True)
+    # The kernel drops this lock when the process that holds it ends, however it ends.
+    lock = os.open(STATE / "run.lock", os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        pass  # a run is alive
+    else:
+        if any((STATE / "locks").glob("*")) and not snakemake_runs_here():
+            clean_up(os.read(lock, 1000).decode())
+        os.truncate(lock, 0)
+        os.pwrite(lock, platform.node().encode(), 0)
+    fcntl.flock(lock, fcntl.LOCK_SH)
+    os.set_inheritable(lock, True)
+    os.execv(sys.executable, [sys.executable, "-m", "snakemake", *sys.argv[1:]])
+
+
+def snakemake_runs_here() -> bool:
+    """Whether a Snakemake that was started without this script is at work in this folder."""
+    return any(
+        process.info["cwd"] == str(Path.cwd()) and is_snakemake(process.info["cmdline"])
+        for process in psutil.process_iter(["cmdline", "cwd"])
+    )
+
+
+def clean_up(host: str) -> None:
+    """Stop the jobs of a run that was killed, and remove its lock."""
+    if host not in ("", platform.node()):
+        sys.exit(
+            f"a run that was started on {host} has not ended well, and only there it can be known "
+            f"whether it still runs: start this on {host}, or delete {STATE / 'locks'} if it is dead"
+        )
+    stop_processes(orphans())
+    cancel_cluster_jobs()
+    for file in (STATE / "locks").glob("*"):
+        file.unlink(missing_ok=True)
+    print("removed the lock of a run that was killed; going on", file=sys.stderr)
+
+
+def orphans() -> list[psutil.Process]:
+    """Job processes in this folder whose Snakemake is gone: the shell of a job and its scripts."""
+    found = []
+    for process in psutil.process_iter(["cmdline", "cwd", "ppid"]):
+        facts = process.info
+        if facts["cwd"] != str(Path.cwd()) or not is_job_shell(facts["cmdline"]):
+            continue
+        parent = psutil.Process(facts["ppid"]) if psutil.pid_exists(facts["ppid"]) else None
+        if parent is None or not is_snakemake(parent.cmdline()):
+            found += [process, *process.children(recursive=True)]
+    return found
+
+
+def is_job_shell(command: list[str] | None) -> bool:
+    """Whether this is a shell as Snakemake starts one per job: `bash -c "...script.py ..."`."""
+    return bool(command) and "-c" in command[:-1] and "workflow/scripts/" in command[-1]
+
+
+def is_snakemake(command: list[str] | None) -> bool:
+    """Whether this is Snakemake itself: `python .../snakemake ...` or `python -m snakemake ...`."""
+    return any(Path(part).name == "snakemake" for part in (command or [])[:4])
+
+
+def stop_processes(processes: list[psutil.Process]) -> None:
+    """Ask processes to end, and kill those that have not after ten seconds."""
+    for process in processes:
+        print(f"stopping job process {process.pid} of a run that was killed", file=sys.stderr)
+        process.terminate()
+    _, alive = psutil.wait_procs(processes, timeout=10)
+    for process in alive:
+        process.kill()
+
+
+def cancel_cluster_jobs() -> None:
+    """Cancel this user's SLURM jobs that were submitted from this folder."""
+    if shutil.which("squeue") is None:
+        return
+    command = ["squeue", "--noheader", "--user", str(os.getuid()), "--format", "%A %Z"]
+    listed = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    for line in listed.stdout.splitlines():
+        job, _, folder = line.strip().partition(" ")
+        if folder == str(Path.cwd()):
+            print(f"cancelling SLURM job {job} of a run that was killed", file=sys.stderr)
+            subprocess.run(["scancel", job], check=True, timeout=60)
+
+
+if __name__ == "__main__":
+    main()
