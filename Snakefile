@@ -5,6 +5,9 @@ from snakemake.utils import min_version
 min_version("9.19")
 
 
+include: "workflow/rules/configuration.smk"
+
+
 configfile: "config.yaml"
 
 

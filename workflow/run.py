@@ -80,7 +80,7 @@ def orphans() -> list[psutil.Process]:
 
 def is_job_shell(command: list[str] | None) -> bool:
     """Whether this is a shell as Snakemake starts one per job: `bash -c "...script.py ..."`."""
-    return bool(command) and "-c" in command[:-1] and "workflow/scripts/" in command[-1]
+    return bool(command and "-c" in command[:-1] and "workflow/scripts/" in command[-1])
 
 
 def is_snakemake(command: list[str] | None) -> bool:

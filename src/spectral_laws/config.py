@@ -14,8 +14,9 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, StringConstraints, model_validator
 
 from spectral_laws.errors import ConfigError
-from spectral_laws.settings.base import Intervals, Settings, parse_settings
+from spectral_laws.settings.base import Intervals, Settings, parse_settings, smallest_batch
 from spectral_laws.settings.curvature import Curvature
+from spectral_laws.settings.layer_names import has_layer
 from spectral_laws.settings.optimizers import Optimizers
 from spectral_laws.settings.recovery import Recovery
 from spectral_laws.settings.yaml_files import check_removals, read_yaml
@@ -56,6 +57,24 @@ class Config(Settings):
                     f"{where}: train_size {race.train_size} and validation_size "
                     f"{race.validation_size} are more than curvature.data.{model.data}.train_size "
                     f"{held}"
+                )
+            if model.normaliser == "batch":
+                if smallest_batch(race.train_size, race.batch_size) < 2:
+                    raise ValueError(
+                        f"{where}: batch_size {race.batch_size} leaves a batch of one sample of "
+                        f"train_size {race.train_size}, and {race.model!r} has batch norm"
+                    )
+        return self
+
+    @model_validator(mode="after")
+    def _responses_have_layers(self) -> Self:
+        race = self.optimizers.races[self.optimizers.responses.race]
+        model = self.curvature.models.get(race.model)
+        for layer in self.optimizers.responses.layers:
+            if model is not None and not has_layer(model, layer):
+                raise ValueError(
+                    f"optimizers.responses.layers: {race.model!r} has no layer {layer!r} with a "
+                    "matrix"
                 )
         return self
 

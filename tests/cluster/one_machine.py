@@ -14,6 +14,8 @@ import tempfile
 import time
 from pathlib import Path
 
+import yaml
+
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = ["munged", "slurmctld", "slurmd", "scontrol", "sbatch", "srun", "squeue", "scancel"]
 PARTS = ["Snakefile", "config.yaml", "config", "workflow", "profiles", "src"]
@@ -39,7 +41,6 @@ ProctrackType=proctrack/linuxproc
 TaskPlugin=task/affinity
 JobAcctGatherType=jobacct_gather/none
 AccountingStorageType=accounting_storage/none
-AccountingStorageTRES=gres/gpu
 JobCompType=jobcomp/filetxt
 JobCompLoc={folder}/log/jobcomp.log
 SelectType=select/cons_tres
@@ -92,6 +93,24 @@ def copy_project(folder: Path) -> Path:
         else:
             shutil.copy(source, folder / part)
     return folder
+
+
+def write_profile(folder: Path, **settings) -> Path:
+    """A profile to be given after profiles/slurm: what such a small and quick cluster needs."""
+    profile = folder / "quick" / "config.yaml"
+    profile.parent.mkdir(exist_ok=True)
+    quick = {
+        "slurm-status-command": "squeue",  # sacct hangs where there is no accounting
+        "slurm-init-seconds-before-status-checks": 1,
+        "latency-wait": 10,
+        "cores": 1,
+    }
+    profile.write_text(yaml.safe_dump(quick | settings))
+    return profile.parent
+
+
+def _fields(line: str) -> dict[str, str]:
+    return dict(word.split("=", 1) for word in line.split() if "=" in word)
 
 
 def _path() -> str:
@@ -194,9 +213,11 @@ class Cluster:
         return [line.split() for line in lines.splitlines()]
 
     def finished(self) -> list[dict[str, str]]:
-        """Every job that ended, with the fields of the completion log and `Rule`."""
+        """Every job that ended: the completion log's fields, `Comment` (the rule) and `Gres`."""
         log = self.folder / "log" / "jobcomp.log"
         lines = log.read_text().splitlines() if log.exists() else []
-        jobs = [dict(field.split("=", 1) for field in line.split()) for line in lines]
-        rules = dict(self.jobs("%i %k", states="all"))
-        return [job | {"Rule": rules[job["JobId"]].removeprefix("rule_")} for job in jobs]
+        known = {}
+        for line in self.run("scontrol", "show", "jobs", "--oneliner").splitlines():
+            job = _fields(line)
+            known[job["JobId"]] = {"Comment": job["Comment"], "Gres": job.get("TresPerJob", "")}
+        return [job | known[job["JobId"]] for job in map(_fields, lines)]

@@ -116,7 +116,11 @@ def test_a_number_that_is_left_out_is_named(raw, path):
 def test_the_samples_of_the_gradient_are_those_of_its_own_race(raw):
     changed = copy.deepcopy(raw)
     text = changed["optimizers"]["races"]["text"]["train_size"]
-    changed["optimizers"]["responses"] |= {"race": "text", "samples": text + 1}
+    changed["optimizers"]["responses"] |= {
+        "race": "text",
+        "samples": text + 1,
+        "layers": ["transformer.h.0.mlp.c_fc"],
+    }
     with pytest.raises(ConfigError, match="samples is above the race's train_size"):
         parse_config(changed, source="x")
     changed["optimizers"]["responses"]["samples"] = text

@@ -35,6 +35,8 @@ rule evaluate_claims:
         markdown=f"{RESULTS}/claims.md",
     log:
         f"{LOGS}/evaluate_claims.log",
+    benchmark:
+        f"{BENCHMARKS}/evaluate_claims.tsv"
     resources:
         mem_mb=1500,
         runtime=30,
@@ -54,6 +56,8 @@ rule write_config:
         f"{RESULTS}/config.yaml",
     log:
         f"{LOGS}/write_config.log",
+    benchmark:
+        f"{BENCHMARKS}/write_config.tsv"
     resources:
         mem_mb=500,
         runtime=5,

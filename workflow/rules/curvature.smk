@@ -94,6 +94,8 @@ rule prepare_data:
         f"{RESULTS}/curvature/data/{{data}}.safetensors",
     log:
         f"{LOGS}/prepare_data/{{data}}.log",
+    benchmark:
+        f"{BENCHMARKS}/prepare_data/{{data}}.tsv"
     resources:
         mem_mb=8000,
         runtime=60,
@@ -208,6 +210,8 @@ rule collect_curvature:
         f"{RESULTS}/curvature/{{table}}.parquet",
     log:
         f"{LOGS}/collect_curvature/{{table}}.log",
+    benchmark:
+        f"{BENCHMARKS}/collect_curvature/{{table}}.tsv"
     wildcard_constraints:
         table="spectra|history|factors",
     resources:
@@ -225,6 +229,8 @@ rule collect_controls:
         f"{RESULTS}/curvature/{{table}}.parquet",
     log:
         f"{LOGS}/collect_controls/{{table}}.log",
+    benchmark:
+        f"{BENCHMARKS}/collect_controls/{{table}}.tsv"
     wildcard_constraints:
         table="eigenvalues|finite_differences",
     resources:
@@ -242,6 +248,8 @@ rule fit_exponents:
         f"{RESULTS}/curvature/exponents.parquet",
     log:
         f"{LOGS}/fit_exponents.log",
+    benchmark:
+        f"{BENCHMARKS}/fit_exponents.tsv"
     resources:
         mem_mb=1500,
         runtime=60,
@@ -265,6 +273,8 @@ rule fit_ladder:
         factor_models=f"{RESULTS}/curvature/factor_models.parquet",
     log:
         f"{LOGS}/fit_ladder.log",
+    benchmark:
+        f"{BENCHMARKS}/fit_ladder.tsv"
     resources:
         mem_mb=1500,
         runtime=60,
@@ -287,6 +297,8 @@ rule fit_independence:
         f"{RESULTS}/curvature/independence.parquet",
     log:
         f"{LOGS}/fit_independence.log",
+    benchmark:
+        f"{BENCHMARKS}/fit_independence.tsv"
     resources:
         mem_mb=1500,
         runtime=60,
@@ -307,6 +319,8 @@ rule fit_windows:
         f"{RESULTS}/curvature/windows.parquet",
     log:
         f"{LOGS}/fit_windows.log",
+    benchmark:
+        f"{BENCHMARKS}/fit_windows.tsv"
     resources:
         mem_mb=1500,
         runtime=60,
@@ -328,6 +342,8 @@ rule fit_weight_tails:
         f"{RESULTS}/curvature/weights.parquet",
     log:
         f"{LOGS}/fit_weight_tails.log",
+    benchmark:
+        f"{BENCHMARKS}/fit_weight_tails.tsv"
     resources:
         mem_mb=3000,
         runtime=120,
@@ -349,6 +365,8 @@ rule compare_models:
         f"{RESULTS}/curvature/experiments.parquet",
     log:
         f"{LOGS}/compare_models.log",
+    benchmark:
+        f"{BENCHMARKS}/compare_models.tsv"
     resources:
         mem_mb=1500,
         runtime=10,
@@ -381,6 +399,8 @@ rule audit_reference:
         markdown=f"{RESULTS}/audit.md",
     log:
         f"{LOGS}/audit_reference.log",
+    benchmark:
+        f"{BENCHMARKS}/audit_reference.tsv"
     resources:
         mem_mb=1500,
         runtime=10,

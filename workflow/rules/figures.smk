@@ -53,6 +53,8 @@ rule plot_recovery_mse:
         png=f"{FIGURES_OF}/recovery_mse.png",
     log:
         f"{LOGS}/plot_recovery_mse.log",
+    benchmark:
+        f"{BENCHMARKS}/plot_recovery_mse.tsv"
     resources:
         mem_mb=1500,
         runtime=10,
@@ -73,6 +75,8 @@ rule plot_recovery_gamma:
         png=f"{FIGURES_OF}/recovery_gamma.png",
     log:
         f"{LOGS}/plot_recovery_gamma.log",
+    benchmark:
+        f"{BENCHMARKS}/plot_recovery_gamma.tsv"
     resources:
         mem_mb=1500,
         runtime=10,
@@ -93,6 +97,8 @@ rule plot_recovery_directions:
         png=f"{FIGURES_OF}/recovery_directions.png",
     log:
         f"{LOGS}/plot_recovery_directions.log",
+    benchmark:
+        f"{BENCHMARKS}/plot_recovery_directions.tsv"
     resources:
         mem_mb=1500,
         runtime=10,
@@ -113,6 +119,8 @@ rule plot_recovery_readouts:
         png=f"{FIGURES_OF}/recovery_readouts.png",
     log:
         f"{LOGS}/plot_recovery_readouts.log",
+    benchmark:
+        f"{BENCHMARKS}/plot_recovery_readouts.tsv"
     resources:
         mem_mb=1500,
         runtime=10,
@@ -133,6 +141,8 @@ rule plot_recovery_spectrum:
         png=f"{FIGURES_OF}/recovery_spectrum.png",
     log:
         f"{LOGS}/plot_recovery_spectrum.log",
+    benchmark:
+        f"{BENCHMARKS}/plot_recovery_spectrum.tsv"
     resources:
         mem_mb=1500,
         runtime=10,
@@ -151,6 +161,8 @@ rule plot_recovery_sharp_theory:
         png=f"{FIGURES_OF}/recovery_sharp_theory.png",
     log:
         f"{LOGS}/plot_recovery_sharp_theory.log",
+    benchmark:
+        f"{BENCHMARKS}/plot_recovery_sharp_theory.tsv"
     resources:
         mem_mb=1500,
         runtime=10,
@@ -172,6 +184,8 @@ rule plot_recovery_finite_size:
         png=f"{FIGURES_OF}/recovery_finite_size.png",
     log:
         f"{LOGS}/plot_recovery_finite_size.log",
+    benchmark:
+        f"{BENCHMARKS}/plot_recovery_finite_size.tsv"
     resources:
         mem_mb=1500,
         runtime=10,
@@ -195,6 +209,8 @@ rule plot_recovery_depth:
         png=f"{FIGURES_OF}/recovery_depth.png",
     log:
         f"{LOGS}/plot_recovery_depth.log",
+    benchmark:
+        f"{BENCHMARKS}/plot_recovery_depth.tsv"
     resources:
         mem_mb=1500,
         runtime=10,
@@ -216,6 +232,8 @@ rule plot_recovery_perturbation:
         png=f"{FIGURES_OF}/recovery_perturbation.png",
     log:
         f"{LOGS}/plot_recovery_perturbation.log",
+    benchmark:
+        f"{BENCHMARKS}/plot_recovery_perturbation.tsv"
     resources:
         mem_mb=1500,
         runtime=10,
@@ -237,6 +255,8 @@ rule plot_recovery_error_exponents:
         png=f"{FIGURES_OF}/recovery_error_exponents.png",
     log:
         f"{LOGS}/plot_recovery_error_exponents.log",
+    benchmark:
+        f"{BENCHMARKS}/plot_recovery_error_exponents.tsv"
     resources:
         mem_mb=1500,
         runtime=10,
@@ -260,6 +280,8 @@ rule plot_curvature_power_law:
         png=f"{FIGURES_OF}/curvature_power_law.png",
     log:
         f"{LOGS}/plot_curvature_power_law.log",
+    benchmark:
+        f"{BENCHMARKS}/plot_curvature_power_law.tsv"
     resources:
         mem_mb=1500,
         runtime=10,
@@ -281,6 +303,8 @@ rule plot_curvature_triangle:
         png=f"{FIGURES_OF}/curvature_triangle.png",
     log:
         f"{LOGS}/plot_curvature_triangle.log",
+    benchmark:
+        f"{BENCHMARKS}/plot_curvature_triangle.tsv"
     resources:
         mem_mb=1500,
         runtime=10,
@@ -300,6 +324,8 @@ rule plot_curvature_alpha_by_layer:
         png=f"{FIGURES_OF}/curvature_alpha_by_layer.png",
     log:
         f"{LOGS}/plot_curvature_alpha_by_layer.log",
+    benchmark:
+        f"{BENCHMARKS}/plot_curvature_alpha_by_layer.tsv"
     resources:
         mem_mb=1500,
         runtime=10,
@@ -319,6 +345,8 @@ rule plot_curvature_ladder:
         png=f"{FIGURES_OF}/curvature_ladder.png",
     log:
         f"{LOGS}/plot_curvature_ladder.log",
+    benchmark:
+        f"{BENCHMARKS}/plot_curvature_ladder.tsv"
     resources:
         mem_mb=1500,
         runtime=10,
@@ -340,6 +368,8 @@ rule plot_curvature_decomposition:
         png=f"{FIGURES_OF}/curvature_decomposition.png",
     log:
         f"{LOGS}/plot_curvature_decomposition.log",
+    benchmark:
+        f"{BENCHMARKS}/plot_curvature_decomposition.tsv"
     resources:
         mem_mb=1500,
         runtime=10,
@@ -361,6 +391,8 @@ rule plot_curvature_independence:
         png=f"{FIGURES_OF}/curvature_independence.png",
     log:
         f"{LOGS}/plot_curvature_independence.log",
+    benchmark:
+        f"{BENCHMARKS}/plot_curvature_independence.tsv"
     resources:
         mem_mb=1500,
         runtime=10,
@@ -382,6 +414,8 @@ rule plot_curvature_mechanisms:
         png=f"{FIGURES_OF}/curvature_mechanisms.png",
     log:
         f"{LOGS}/plot_curvature_mechanisms.log",
+    benchmark:
+        f"{BENCHMARKS}/plot_curvature_mechanisms.tsv"
     resources:
         mem_mb=1500,
         runtime=10,
@@ -402,6 +436,8 @@ rule plot_curvature_trajectory:
         png=f"{FIGURES_OF}/curvature_trajectory.png",
     log:
         f"{LOGS}/plot_curvature_trajectory.log",
+    benchmark:
+        f"{BENCHMARKS}/plot_curvature_trajectory.tsv"
     resources:
         mem_mb=1500,
         runtime=10,
@@ -423,6 +459,8 @@ rule plot_curvature_participation:
         png=f"{FIGURES_OF}/curvature_participation.png",
     log:
         f"{LOGS}/plot_curvature_participation.log",
+    benchmark:
+        f"{BENCHMARKS}/plot_curvature_participation.tsv"
     resources:
         mem_mb=1500,
         runtime=10,
@@ -445,6 +483,8 @@ rule plot_curvature_rank_models:
         png=f"{FIGURES_OF}/curvature_rank_models.png",
     log:
         f"{LOGS}/plot_curvature_rank_models.log",
+    benchmark:
+        f"{BENCHMARKS}/plot_curvature_rank_models.tsv"
     resources:
         mem_mb=1500,
         runtime=10,
@@ -467,6 +507,8 @@ rule plot_curvature_factors:
         png=f"{FIGURES_OF}/curvature_factors.png",
     log:
         f"{LOGS}/plot_curvature_factors.log",
+    benchmark:
+        f"{BENCHMARKS}/plot_curvature_factors.tsv"
     resources:
         mem_mb=1500,
         runtime=10,
@@ -490,6 +532,8 @@ rule plot_curvature_controls:
         png=f"{FIGURES_OF}/curvature_controls.png",
     log:
         f"{LOGS}/plot_curvature_controls.log",
+    benchmark:
+        f"{BENCHMARKS}/plot_curvature_controls.tsv"
     resources:
         mem_mb=1500,
         runtime=10,
@@ -512,6 +556,8 @@ rule plot_curvature_windows:
         png=f"{FIGURES_OF}/curvature_windows.png",
     log:
         f"{LOGS}/plot_curvature_windows.log",
+    benchmark:
+        f"{BENCHMARKS}/plot_curvature_windows.tsv"
     resources:
         mem_mb=1500,
         runtime=10,
@@ -534,6 +580,8 @@ rule plot_curvature_weights:
         png=f"{FIGURES_OF}/curvature_weights.png",
     log:
         f"{LOGS}/plot_curvature_weights.log",
+    benchmark:
+        f"{BENCHMARKS}/plot_curvature_weights.tsv"
     resources:
         mem_mb=1500,
         runtime=10,
@@ -553,6 +601,8 @@ rule plot_optimizers_race:
         png=f"{FIGURES_OF}/optimizers_race.png",
     log:
         f"{LOGS}/plot_optimizers_race.log",
+    benchmark:
+        f"{BENCHMARKS}/plot_optimizers_race.tsv"
     resources:
         mem_mb=1500,
         runtime=10,
@@ -575,6 +625,8 @@ rule plot_optimizers_gains:
         png=f"{FIGURES_OF}/optimizers_gains.png",
     log:
         f"{LOGS}/plot_optimizers_gains.log",
+    benchmark:
+        f"{BENCHMARKS}/plot_optimizers_gains.tsv"
     resources:
         mem_mb=1500,
         runtime=10,
@@ -595,6 +647,8 @@ rule plot_optimizers_responses:
         png=f"{FIGURES_OF}/optimizers_responses.png",
     log:
         f"{LOGS}/plot_optimizers_responses.log",
+    benchmark:
+        f"{BENCHMARKS}/plot_optimizers_responses.tsv"
     resources:
         mem_mb=1500,
         runtime=10,
@@ -612,6 +666,8 @@ rule plot_optimizers_layer_rates:
         png=f"{FIGURES_OF}/optimizers_layer_rates.png",
     log:
         f"{LOGS}/plot_optimizers_layer_rates.log",
+    benchmark:
+        f"{BENCHMARKS}/plot_optimizers_layer_rates.tsv"
     resources:
         mem_mb=1500,
         runtime=10,
@@ -632,6 +688,8 @@ rule plot_curvature_audit:
         png=f"{FIGURES_OF}/curvature_audit.png",
     log:
         f"{LOGS}/plot_curvature_audit.log",
+    benchmark:
+        f"{BENCHMARKS}/plot_curvature_audit.tsv"
     resources:
         mem_mb=1500,
         runtime=10,
@@ -649,6 +707,8 @@ rule plot_claims:
         png=f"{FIGURES_OF}/claims.png",
     log:
         f"{LOGS}/plot_claims.log",
+    benchmark:
+        f"{BENCHMARKS}/plot_claims.tsv"
     resources:
         mem_mb=1500,
         runtime=10,

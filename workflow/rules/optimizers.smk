@@ -130,6 +130,8 @@ rule collect_race:
         f"{RESULTS}/optimizers/{{table}}.parquet",
     log:
         f"{LOGS}/collect_race/{{table}}.log",
+    benchmark:
+        f"{BENCHMARKS}/collect_race/{{table}}.tsv"
     wildcard_constraints:
         table="tuning|tuning_times|race|race_times",
     resources:
@@ -192,6 +194,8 @@ rule collect_layer_rates:
         f"{RESULTS}/optimizers/layer_rates.parquet",
     log:
         f"{LOGS}/collect_layer_rates.log",
+    benchmark:
+        f"{BENCHMARKS}/collect_layer_rates.tsv"
     resources:
         mem_mb=1000,
         runtime=10,
@@ -223,6 +227,8 @@ rule measure_responses:
         f"{RESULTS}/optimizers/responses.parquet",
     log:
         f"{LOGS}/measure_responses.log",
+    benchmark:
+        f"{BENCHMARKS}/measure_responses.tsv"
     resources:
         mem_mb=2000,
         runtime=60,

@@ -204,6 +204,8 @@ rule collect_recovery:
         f"{RESULTS}/recovery/{{table}}.parquet",
     log:
         f"{LOGS}/collect_recovery/{{table}}.log",
+    benchmark:
+        f"{BENCHMARKS}/collect_recovery/{{table}}.tsv"
     wildcard_constraints:
         table="metrics|directions|thresholds|baselines|perturbation",
     resources:

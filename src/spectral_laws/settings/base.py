@@ -57,6 +57,11 @@ def check_distinct(name: str, values: Sequence[object]) -> None:
         raise ValueError(f"{name} {list(values)} has a value twice")
 
 
+def smallest_batch(size: int, batch_size: int) -> int:
+    """Samples of the smallest batch when ``size`` are cut into nearly equal batches."""
+    return size // -(-size // batch_size)
+
+
 def replicates(first: int, last: int) -> range:
     """The numbers ``first`` to ``last``.
 

@@ -5,12 +5,16 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from spectral_laws.settings.base import (
+    MOST,
     Count,
     Name,
     NonNegative,
+    PathText,
     Positive,
+    Repeats,
     Settings,
     check_distinct,
+    smallest_batch,
 )
 from spectral_laws.settings.data import Data, SyntheticLanguage, Text, n_classes_of, task_of
 
@@ -244,6 +248,14 @@ class Curvature(Settings):
                     raise ValueError(
                         f"{section}.batch_size {batch} of model {name!r} is above "
                         f"data.{model.data}.train_size {size}"
+                    )
+            batch = self.training[model.training].batch_size
+            if model.weights is None and model.normaliser == "batch":
+                if smallest_batch(size, batch) < 2:
+                    raise ValueError(
+                        f"training.{model.training}.batch_size {batch} leaves a batch of one "
+                        f"sample of data.{model.data}.train_size {size}, and models.{name} has "
+                        "batch norm"
                     )
         return self
 

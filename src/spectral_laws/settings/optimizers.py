@@ -5,10 +5,12 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from spectral_laws.settings.base import (
+    MOST,
     Count,
     Name,
     NonNegative,
     Positive,
+    Repeats,
     Settings,
     check_distinct,
 )

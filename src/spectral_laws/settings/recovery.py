@@ -7,10 +7,13 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from spectral_laws.settings.base import (
+    MOST,
     Count,
     Name,
+    Noise,
     NonNegative,
     Positive,
+    Repeats,
     Settings,
     check_distinct,
 )

@@ -1,0 +1,12 @@
+# Reads the configuration files strictly before Snakemake does, whose reading lets tags, repeated
+# keys and templates through. Included before `configfile:`.
+from pathlib import Path
+
+from snakemake.exceptions import WorkflowError
+from spectral_laws.config import read_files
+from spectral_laws.errors import ConfigError
+
+try:
+    read_files(*filter(Path.is_file, [Path("config.yaml")]), *workflow.overwrite_configfiles)
+except ConfigError as error:
+    raise WorkflowError(str(error)) from None
