@@ -35,17 +35,8 @@ include: "workflow/rules/figures.smk"
 report: "workflow/report/workflow.rst"
 
 
-def products(room=""):
-    """Tables and figures of the active preset, of one part of the project or of all."""
-    return [
-        *(f"results/{PRESET}/{table}.parquet" for table in TABLES if table.startswith(room)),
-        *(
-            f"figures/{PRESET}/{figure}.{suffix}"
-            for figure in FIGURES
-            if figure.startswith(room)
-            for suffix in ("pdf", "png")
-        ),
-    ]
+onstart:
+    check_machine(workflow)
 
 
 rule all:
@@ -54,19 +45,20 @@ rule all:
         f"results/{PRESET}/config.yaml",
         f"results/{PRESET}/claims.csv",
         f"results/{PRESET}/claims.md",
-        products(),
+        f"results/{PRESET}/provenance.json",
+        products(PRESET),
 
 
 rule recovery:
     input:
-        products("recovery"),
+        products(PRESET, "recovery"),
 
 
 rule curvature:
     input:
-        products("curvature"),
+        products(PRESET, "curvature"),
 
 
 rule optimizers:
     input:
-        products("optimizers"),
+        products(PRESET, "optimizers"),

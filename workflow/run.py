@@ -46,7 +46,10 @@ def main() -> None:
 def snakemake_runs_here() -> bool:
     """Whether a Snakemake that was started without this script is at work in this folder."""
     return any(
-        process.info["cwd"] == str(Path.cwd()) and is_snakemake(process.info["cmdline"])
+        process.info["cwd"] == str(Path.cwd())
+        and is_snakemake(process.info["cmdline"])
+        # Snakemake starts itself with --mode for a job, and SLURM may run it on this machine.
+        and "--mode" not in process.info["cmdline"]
         for process in psutil.process_iter(["cmdline", "cwd"])
     )
 

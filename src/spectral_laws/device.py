@@ -16,6 +16,21 @@ from spectral_laws.errors import ConfigError
 _HELD: list[int] = []
 
 
+def require_device(name: str) -> None:
+    """Check that there is a device called ``name``, ``cpu`` or ``cuda``, without claiming one.
+
+    Raises:
+        ConfigError: if the name is another one, or CUDA is asked for and absent.
+    """
+    if name not in ("cpu", "cuda"):
+        raise ConfigError(f"device: must be cpu or cuda, found {name!r}")
+    if name == "cuda" and not torch.cuda.is_available():
+        raise ConfigError(
+            "device: cuda is not available to this PyTorch; set `device: cpu` in the "
+            "configuration, or install a CUDA build of PyTorch on a machine with a GPU"
+        )
+
+
 def find_device(name: str) -> torch.device:
     """The device called ``name``, ``cpu`` or ``cuda``.
 
@@ -26,14 +41,8 @@ def find_device(name: str) -> torch.device:
     Raises:
         ConfigError: if the name is another one, or CUDA is asked for and absent.
     """
-    if name not in ("cpu", "cuda"):
-        raise ConfigError(f"device: must be cpu or cuda, found {name!r}")
+    require_device(name)
     if name == "cuda":
-        if not torch.cuda.is_available():
-            raise ConfigError(
-                "device: cuda is not available to this PyTorch; set `device: cpu` in the "
-                "configuration, or install a CUDA build of PyTorch on a machine with a GPU"
-            )
         torch.cuda.set_device(_claimed_gpu())
     # Without an index it is the current GPU: names of scratch files must not depend on which it is.
     return torch.device(name)

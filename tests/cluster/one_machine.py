@@ -54,7 +54,8 @@ KillWait=2
 MinJobAge=3600
 SchedulerParameters=sched_interval=1,sched_min_interval=0,bf_interval=1,batch_sched_delay=0
 GresTypes=gpu
-NodeName=n1 NodeHostname=localhost NodeAddr=127.0.0.1 Port=16818 CPUs={cpus} RealMemory=32000 Gres=gpu:2 State=UNKNOWN
+NodeName=n1 NodeHostname=localhost NodeAddr=127.0.0.1 Port=16818 \\
+  CPUs={cpus} RealMemory=32000 Gres=gpu:2 State=UNKNOWN
 PartitionName=cpu Nodes=n1 Default=YES MaxTime=2880 State=UP
 PartitionName=gpu Nodes=n1 Default=NO MaxTime=2880 State=UP
 """
@@ -121,7 +122,7 @@ class Cluster:
     """The running SLURM, as a context manager."""
 
     def __enter__(self):
-        self._lock = open("/run/lock/spectral-laws-slurm", "w")  # noqa: SIM115
+        self._lock = open("/run/lock/spectral-laws-slurm", "w")
         fcntl.flock(self._lock, fcntl.LOCK_EX)  # the ports are those of one cluster per machine
         self._files = {ETC / "slurm.conf": CONFIGURATION, ETC / "gres.conf": GPUS}
         for path in self._files:

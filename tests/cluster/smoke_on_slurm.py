@@ -62,7 +62,15 @@ def run(project):
     start = time.monotonic()
     subprocess.run(
         [
-            *[sys.executable, "-m", "snakemake", "--profile", "profiles/slurm", str(quick)],
+            *[
+                sys.executable,
+                "-m",
+                "snakemake",
+                "--profile",
+                "profiles/slurm",
+                "--profile",
+                str(quick),
+            ],
             *["--configfile", "config/smoke.yaml", "--quiet", "rules"],
         ],
         cwd=project,
@@ -75,7 +83,21 @@ def run(project):
 def check(jobs):
     """The jobs really were SLURM's, and those with `gpu` had one."""
     for job in jobs:
-        print(*(job[field] for field in ["JobId", "JobState", "Partition", "Comment", "StartTime", "EndTime", "Tres", "Gres"]))
+        print(
+            *(
+                job[field]
+                for field in [
+                    "JobId",
+                    "JobState",
+                    "Partition",
+                    "Comment",
+                    "StartTime",
+                    "EndTime",
+                    "Tres",
+                    "Gres",
+                ]
+            )
+        )
     assert {job["JobState"] for job in jobs} == {"COMPLETED"}
     stages = collections.Counter(job["Comment"] for job in jobs)
     print(stages)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from pydantic import TypeAdapter
+from safetensors.numpy import save_file
 from sklearn.datasets import load_digits
 
 from spectral_laws.artifacts import write_arrays
@@ -165,6 +166,7 @@ def test_parts_and_seeds_differ_and_repeat(name):
         ("digits", {"extra": np.zeros(1)}, "arrays"),
         ("digits", {"train_inputs": np.zeros((100, 64), np.float32)}, "expected float32"),
         ("digits", {"test_inputs": np.zeros((50, 1, 8, 8))}, "float64"),
+        ("digits", {"train_inputs": np.zeros((100, 0, 8, 8), np.float32)}, "not empty"),
         ("digits", {"train_targets": np.zeros(99, np.int64)}, "train_targets"),
         ("digits", {"train_targets": np.zeros((100, 8), np.int64)}, "train_targets"),
         ("digits", {"train_targets": np.full(100, 10)}, "outside 0..9"),
@@ -190,9 +192,14 @@ def test_wrong_arrays_are_named(tmp_path, name, changes, message):
     assert str(path) in str(caught.value)
 
 
-def test_images_that_are_not_finite_are_refused():
+def test_images_that_are_not_finite_are_refused(tmp_path):
     samples = load_samples(entry("digits"), seed=1)
     bad = samples.train_inputs.copy()
     bad[3, 0, 2, 2] = np.nan
     with pytest.raises(NumericalError, match="train_inputs: 1 of 6400"):
         Samples(bad, samples.train_targets, samples.test_inputs, samples.test_targets, 10)
+    path = tmp_path / "data.safetensors"
+    save_file(samples.as_arrays() | {"train_inputs": bad}, path)
+    with pytest.raises(NumericalError, match="train_inputs: 1 of 6400") as caught:
+        Samples.read(path)
+    assert str(path) in str(caught.value)

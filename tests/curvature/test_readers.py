@@ -24,7 +24,7 @@ from spectral_laws.curvature.datasets.idx import read_idx
 from spectral_laws.curvature.datasets.images import load_image_files
 from spectral_laws.curvature.datasets.pools import EncodedPool
 from spectral_laws.errors import DataError
-from spectral_laws.settings.data import ImageFiles
+from spectral_laws.settings.data import CLASSES, ImageFiles
 
 Result = TypeVar("Result")
 
@@ -522,8 +522,13 @@ def test_tiny_imagenet_gives_every_image_with_its_class(tmp_path, place):
     assert sorted(tmp_path.rglob("*")) == before  # nothing is unpacked
 
 
-def test_tiny_imagenet_becomes_samples(tmp_path):
+def test_tiny_imagenet_becomes_samples(tmp_path, monkeypatch):
     write_zip(tmp_path, tiny_files(n=20))
+    # Other tables call it a data set of 200 classes, so a part of it is refused.
+    with pytest.raises(DataError, match=r"holds 3 classes, tiny_imagenet has 200") as caught:
+        load_image_files(configured("tiny_imagenet", tmp_path), seed=1)
+    assert str(tmp_path) in str(caught.value)
+    monkeypatch.setitem(CLASSES, "tiny_imagenet", 3)
     samples = load_image_files(configured("tiny_imagenet", tmp_path, image_size=16), seed=1)
     assert samples.train_inputs.shape == (50, 3, 16, 16)
     assert samples.n_classes == 3
@@ -599,7 +604,8 @@ def test_mutated_zip_archives_give_images_or_a_data_error(tmp_path_factory, muta
     assert shapes is None or all(shape[1:] == (3, 64, 64) for shape in shapes)
 
 
-def test_imagenet_reads_class_folders_and_cuts_the_middle_square(tmp_path):
+def test_imagenet_reads_class_folders_and_cuts_the_middle_square(tmp_path, monkeypatch):
+    monkeypatch.setitem(CLASSES, "imagenet", 2)
     ramp = np.broadcast_to(np.arange(160, dtype=np.uint8)[None, :, None], (40, 160, 3)).copy()
     for part, count in (("train", 40), ("val", 35)):
         for number in range(count):

@@ -161,7 +161,7 @@ def test_a_layer_that_is_not_there_is_named(respond, make_method, layer):
 
 
 def test_a_layer_without_a_gradient_is_named(respond, make_method, monkeypatch):
-    from spectral_laws.optimizers import responses
+    from spectral_laws.optimizers import race
 
     def dead(*arguments, **options):
         model = build_model(*arguments, **options)
@@ -169,7 +169,7 @@ def test_a_layer_without_a_gradient_is_named(respond, make_method, monkeypatch):
             model.layers[0].bias.fill_(-1e3)
         return model
 
-    monkeypatch.setattr(responses, "build_model", dead)
+    monkeypatch.setattr(race, "build_model", dead)
     methods = {"a": make_method("sgd"), "b": make_method("muon")}
     with pytest.raises(DataError, match=r"the gradient of layer 'layers\.0' is zero"):
         respond(methods)

@@ -84,9 +84,7 @@ def files(
         nullable = tuple(name for name in table if table[name].isna().any())
         write_table(table, paths[name], Provenance(parameters={}), nullable=nullable)
     paths["claims"] = folder / "claims.parquet"
-    write_table(
-        claims_table, paths["claims"], Provenance(parameters={}), nullable=NULLABLE_CLAIMS
-    )
+    write_table(claims_table, paths["claims"], Provenance(parameters={}), nullable=NULLABLE_CLAIMS)
     return paths
 
 

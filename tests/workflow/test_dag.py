@@ -146,7 +146,7 @@ def test_presets_do_not_share_outputs(project):
 )
 def test_an_edit_reruns_what_uses_the_file_and_nothing_else(finished, name, reruns):
     with edited(finished, name):
-        assert set(finished.planned(*SMOKE)) == {"all", *reruns}
+        assert set(finished.planned(*SMOKE)) == {"all", "collect_provenance", *reruns}
 
 
 def test_a_changed_setting_reruns_what_depends_on_it_and_nothing_else(project):

@@ -66,3 +66,25 @@ rule write_config:
     shell:
         "{PYTHON} {SCRIPTS}/write_config.py --config {params.config:q} --output {output}"
         " > {log} 2>&1"
+
+
+rule collect_provenance:
+    input:
+        source=sources("collect_provenance.py"),
+        files=lambda wildcards: products(wildcards.preset),
+        texts=[
+            f"{RESULTS}/{name}"
+            for name in ("claims.parquet", "claims.csv", "claims.md", "config.yaml")
+        ],
+    output:
+        f"{RESULTS}/provenance.json",
+    log:
+        f"{LOGS}/collect_provenance.log",
+    resources:
+        mem_mb=1500,
+        runtime=30,
+    params:
+        benchmarks=BENCHMARKS,
+    shell:
+        "{PYTHON} {SCRIPTS}/collect_provenance.py {input.files} {input.texts} --benchmarks {params.benchmarks}"
+        " --output {output} > {log} 2>&1"

@@ -1,4 +1,5 @@
 # What every rule file uses: the checked configuration, and where scripts and their sources are.
+import os
 import shlex
 import sys
 from argparse import Namespace
@@ -54,6 +55,19 @@ except ConfigError as error:
 PRESET = ACTIVE.preset
 
 
+def products(preset, room=""):
+    """Tables and figures of a preset, of one part of the project or of all."""
+    return [
+        *(f"results/{preset}/{table}.parquet" for table in TABLES if table.startswith(room)),
+        *(
+            f"figures/{preset}/{figure}.{suffix}"
+            for figure in FIGURES
+            if figure.startswith(room)
+            for suffix in ("pdf", "png")
+        ),
+    ]
+
+
 @cache
 def preset_config(name):
     """Configuration of a preset: the one given on the command line, or the file of that name."""
@@ -63,6 +77,27 @@ def preset_config(name):
         return load_preset(name, Path(workflow.basedir))
     except ConfigError as error:
         raise WorkflowError(str(error)) from None
+
+
+def check_machine(workflow):
+    """Stop before the first job where none could succeed: nothing to write to, or no GPU."""
+    for name in ("results", "figures", "logs", "scratch"):
+        place = Path(name)
+        if not place.exists():
+            continue
+        if not place.is_dir():
+            raise WorkflowError(f"{name} is a file; a folder of this name is needed")
+        if not os.access(place, os.W_OK):
+            raise WorkflowError(f"{name}/ cannot be written (read-only?); nothing was started")
+    if not workflow.non_local_exec and any(
+        job.resources.get("gpu") for job in workflow.dag.needrun_jobs()
+    ):
+        from spectral_laws.device import require_device
+
+        try:
+            require_device("cuda")
+        except ConfigError as error:
+            raise WorkflowError(f"{error}; nothing was started") from None
 
 
 def settings(path, without=()):

@@ -8,6 +8,7 @@ import typer
 
 from spectral_laws.artifacts import read_table, write_table
 from spectral_laws.cli import run
+from spectral_laws.errors import DataError
 from spectral_laws.provenance import Provenance
 
 
@@ -18,6 +19,9 @@ def main(
     """Concatenate tables, in the order given."""
     provenance = Provenance(parameters={"tables": [str(path) for path in tables]})
     parts = [read_table(path) for path in tables]
+    for path, part in zip(tables, parts, strict=True):
+        if list(part.columns) != list(parts[0].columns):
+            raise DataError(f"{path}: other columns than {tables[0]}; they are no parts of a table")
     table = pd.concat(parts, ignore_index=True)
     # A missing value may stay where the job that made the table allowed it.
     nullable = tuple(str(name) for name in table if any(part[name].isna().any() for part in parts))

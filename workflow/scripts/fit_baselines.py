@@ -9,6 +9,7 @@ from spectral_laws.artifacts import write_table
 from spectral_laws.cli import run, settings_option
 from spectral_laws.provenance import Provenance
 from spectral_laws.recovery.baselines import tabulate_baselines
+from spectral_laws.settings.base import replicates
 from spectral_laws.settings.recovery import Baselines, Evaluation, TeacherFamily
 
 
@@ -34,7 +35,7 @@ def main(
         evaluation,
         baselines,
         dimension=dimension,
-        replicates=range(first, last + 1),
+        replicates=replicates(first, last),
         seed=seed,
     )
     write_table(table, output, provenance, nullable=("ridge",))

@@ -11,6 +11,7 @@ from spectral_laws.curvature.checkpoints import read_networks
 from spectral_laws.curvature.datasets.samples import Samples
 from spectral_laws.curvature.spectra import RUNGS, measure_networks
 from spectral_laws.provenance import Provenance
+from spectral_laws.settings.base import share
 from spectral_laws.settings.curvature import Measurement, Model
 
 
@@ -23,7 +24,7 @@ def main(
     spectra: Annotated[Path, typer.Option(help="Table (.parquet) of spectra to write.")],
     factors: Annotated[Path, typer.Option(help="Table (.parquet) of factors to write.")],
     halves: Annotated[bool, typer.Option(help="Also measure two halves of the batch.")] = False,
-    label_smoothing: Annotated[float, typer.Option(help="Of the loss.", min=0, max=1)] = 0.0,
+    label_smoothing: Annotated[float, typer.Option(help="Of the loss.", parser=share)] = 0.0,
     seed: Annotated[int, typer.Option(help="Root of the random streams.", min=0)] = 0,
     device: Annotated[str, typer.Option(help="Torch device, cpu or cuda.")] = "cpu",
 ) -> None:

@@ -9,6 +9,7 @@ from spectral_laws.artifacts import write_table
 from spectral_laws.cli import run, settings_option
 from spectral_laws.provenance import Provenance
 from spectral_laws.recovery.tables import NULLABLE_THRESHOLDS, tabulate_recovery
+from spectral_laws.settings.base import replicates
 from spectral_laws.settings.recovery import Estimator, Evaluation, TeacherFamily
 
 
@@ -37,7 +38,7 @@ def main(
         estimator,
         evaluation,
         dimension=dimension,
-        replicates=range(first, last + 1),
+        replicates=replicates(first, last),
         seed=seed,
         device=device,
     )

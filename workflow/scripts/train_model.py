@@ -11,6 +11,7 @@ from spectral_laws.curvature.checkpoints import pack_networks
 from spectral_laws.curvature.datasets.samples import Samples
 from spectral_laws.curvature.networks import train_networks
 from spectral_laws.provenance import Provenance
+from spectral_laws.settings.base import replicates
 from spectral_laws.settings.curvature import Model, Training
 
 
@@ -36,7 +37,7 @@ def main(
         Samples.read(data_file),
         training,
         name=model_name,
-        replicates=range(first, last + 1),
+        replicates=replicates(first, last),
         seed=seed,
         device=device,
         scratch=scratch,

@@ -1,5 +1,6 @@
 """A network's weights and buffers as named arrays, and back."""
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -8,10 +9,13 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from spectral_laws.artifacts import read_arrays
+from spectral_laws.artifacts import check_finite, read_arrays
 from spectral_laws.errors import DataError
 
 Arrays = dict[str, NDArray[Any]]
+
+_INDEX = r"(0|[1-9][0-9]{0,8})"
+_PACKED = re.compile(rf"{_INDEX}/{_INDEX}/(.+)", re.DOTALL)
 
 
 def model_arrays(model: nn.Module) -> Arrays:
@@ -33,11 +37,11 @@ def check_model_arrays(
     for name, tensor in expected.items():
         array = arrays.get(name)
         if array is not None and (
-            array.shape != tuple(tensor.shape) or torch.from_numpy(array).dtype != tensor.dtype
+            array.shape != tuple(tensor.shape) or str(array.dtype) != _name(tensor.dtype)
         ):
             problems.append(
                 f"{name}: {array.dtype} {array.shape}, expected "
-                f"{str(tensor.dtype).removeprefix('torch.')} {tuple(tensor.shape)}"
+                f"{_name(tensor.dtype)} {tuple(tensor.shape)}"
             )
     if problems:
         raise DataError(f"{source}: does not fit the model\n  " + "\n  ".join(_shorten(problems)))
@@ -58,8 +62,12 @@ def load_checkpoint(model: nn.Module, path: Path) -> None:
 
     Raises:
         DataError: if the file is missing, damaged or does not fit the model.
+        NumericalError: if a weight is NaN or infinite.
     """
-    load_model_arrays(model, read_arrays(path), source=str(path))
+    arrays = read_arrays(path)
+    for name, array in arrays.items():
+        check_finite(f"{path}: array {name!r}", array)
+    load_model_arrays(model, arrays, source=str(path))
 
 
 def pack_networks(networks: Mapping[tuple[int, int], Mapping[str, NDArray[Any]]]) -> Arrays:
@@ -75,14 +83,18 @@ def read_networks(path: Path) -> dict[tuple[int, int], Arrays]:
     """The networks of a file of :func:`pack_networks`, by (replicate, epoch), sorted.
 
     Raises:
-        DataError: if the file is missing, damaged or holds something else.
+        DataError: if the file is missing, damaged, empty or holds something else.
+        NumericalError: if an array has NaN or infinity.
     """
     networks: dict[tuple[int, int], Arrays] = {}
     for key, array in read_arrays(path).items():
-        parts = key.split("/", 2)
-        if len(parts) < 3 or not (parts[0].isdecimal() and parts[1].isdecimal()):
+        found = _PACKED.fullmatch(key)
+        if found is None:
             raise DataError(f"{path}: array {key!r} is not of the form replicate/epoch/name")
-        networks.setdefault((int(parts[0]), int(parts[1])), {})[parts[2]] = array
+        check_finite(f"{path}: array {key!r}", array)
+        networks.setdefault((int(found[1]), int(found[2])), {})[found[3]] = array
+    if not networks:
+        raise DataError(f"{path}: holds no network")
     return dict(sorted(networks.items()))
 
 
@@ -92,6 +104,11 @@ def last_epochs(networks: Mapping[tuple[int, int], object]) -> dict[int, int]:
     for replicate, epoch in networks:
         last[replicate] = max(epoch, last.get(replicate, epoch))
     return last
+
+
+def _name(dtype: torch.dtype) -> str:
+    """Of a torch type as numpy calls it; numpy has types that torch has not, and the reverse."""
+    return str(dtype).removeprefix("torch.")
 
 
 def _shorten(problems: list[str], limit: int = 12) -> list[str]:

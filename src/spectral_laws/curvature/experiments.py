@@ -1,9 +1,10 @@
 """Networks of an experiment side by side: what differs, and the exponents that came of it."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Self
 
 import pandas as pd
+from pydantic import model_validator
 
 from spectral_laws.curvature.layer_tables import require_columns
 from spectral_laws.errors import ConfigError, DataError
@@ -41,6 +42,18 @@ class Comparison(Settings):
     experiments: dict[Name, Experiment]
     models: dict[Name, Model]
     data: dict[Name, Data]
+
+    @model_validator(mode="after")
+    def _names_exist(self) -> Self:
+        for name, experiment in self.experiments.items():
+            for model in experiment.models:
+                if model not in self.models:
+                    raise ValueError(f"experiments.{name}: {model!r} is none of {[*self.models]}")
+                if self.models[model].data not in self.data:
+                    raise ValueError(
+                        f"models.{model}.data: {self.models[model].data!r} is none of {[*self.data]}"
+                    )
+        return self
 
     def n_classes(self) -> dict[str, int]:
         """Classes of each data set whose settings tell their number; a text's do not."""

@@ -19,6 +19,8 @@ from spectral_laws.curvature.datasets.samples import Samples
 from spectral_laws.curvature.training_state import (
     Epoch,
     TrainingState,
+    check_batches,
+    check_scratch,
     resume,
     save_state,
     state_key,
@@ -86,14 +88,18 @@ def train_model(
         label: what to call this training in progress lines and errors.
 
     Raises:
+        DataError: if ``scratch`` cannot be written, or the batches leave one sample alone and the
+            model has batch norm.
         NumericalError: if the training loss of an epoch is NaN or infinite.
     """
+    check_batches(model, len(samples.train_targets), settings.batch_size)
     model.to(device)
     optimizer = make_optimizer(model, settings)
     wanted = set(snapshots)
     state_file: Path | None = None
     state = TrainingState()
     if scratch is not None:
+        check_scratch(scratch)
         key = state_key(
             model,
             samples,

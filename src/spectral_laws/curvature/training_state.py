@@ -3,7 +3,9 @@
 import hashlib
 import json
 import logging
+import re
 import sys
+import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
@@ -14,6 +16,7 @@ import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from spectral_laws.artifacts import read_arrays, write_arrays
 from spectral_laws.curvature.checkpoints import (
@@ -25,6 +28,7 @@ from spectral_laws.curvature.checkpoints import (
 from spectral_laws.curvature.datasets.samples import Samples
 from spectral_laws.errors import DataError
 from spectral_laws.provenance import Provenance
+from spectral_laws.settings.base import smallest_batch
 from spectral_laws.settings.curvature import Training
 
 logger = logging.getLogger(__name__)
@@ -96,6 +100,37 @@ def result_key(
     return digest.hexdigest()[:24]
 
 
+def check_batches(model: nn.Module, size: int, batch_size: int) -> None:
+    """Refuse nearly equal batches of which one holds a single sample, under batch norm.
+
+    Raises:
+        DataError: naming the sizes.
+    """
+    normalised = any(isinstance(module, _BatchNorm) for module in model.modules())
+    if normalised and smallest_batch(size, batch_size) < 2:
+        raise DataError(
+            f"batch_size {batch_size} leaves a batch of one of {size} training samples, and the "
+            "network has batch norm"
+        )
+
+
+def check_scratch(folder: Path) -> None:
+    """Make the folder of unfinished work, and make sure that it can be written.
+
+    Called before a training, whose result would else be lost after it.
+
+    Raises:
+        DataError: naming the folder, if it is a file or cannot be written.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder) as probe:
+            probe.write(b"0")
+            probe.flush()
+    except OSError as error:
+        raise DataError(f"{folder}: scratch cannot be written ({error.strerror})") from None
+
+
 def save_state(
     model: nn.Module,
     optimizer: torch.optim.Optimizer,
@@ -156,6 +191,8 @@ def _snapshots(arrays: Arrays, model: nn.Module, path: Path) -> dict[int, Arrays
     found: dict[int, Arrays] = {}
     for key, array in arrays.items():
         number, _, name = key.partition("/")
+        if not re.fullmatch(r"[0-9]{1,9}", number):
+            raise DataError(f"{path}: snapshot {key!r} is of no epoch")
         found.setdefault(int(number), {})[name] = array
     for epoch, snapshot in found.items():
         check_model_arrays(model, snapshot, source=f"{path}: snapshot {epoch}")
@@ -170,11 +207,13 @@ def _averages(
     if isinstance(optimizer, torch.optim.SGD):
         keys = ["momentum_buffer"] if optimizer.defaults["momentum"] > 0 else []
     expected = {
-        f"{key}/{name}": () if key == "step" else tuple(parameter.shape)
+        f"{key}/{name}": ((), "float32")
+        if key == "step"
+        else (tuple(parameter.shape), str(parameter.dtype).removeprefix("torch."))
         for name, parameter in model.named_parameters()
         for key in keys
     }
-    if {name: array.shape for name, array in arrays.items()} != expected:
+    if {name: (array.shape, str(array.dtype)) for name, array in arrays.items()} != expected:
         raise DataError(f"{path}: the state of its optimizer does not fit the model")
     return [
         (

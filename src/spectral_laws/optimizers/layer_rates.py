@@ -8,7 +8,7 @@ import pandas as pd
 
 from spectral_laws import rng
 from spectral_laws.errors import DataError
-from spectral_laws.optimizers.measured import layer_means
+from spectral_laws.optimizers.measured import check_layers, layer_means
 from spectral_laws.optimizers.race import RaceTable, Task
 from spectral_laws.optimizers.runs import Choice
 from spectral_laws.settings.optimizers import Method, RateVariants
@@ -50,15 +50,19 @@ def train_layer_rates(
         whose rate has a factor), test_loss, test_accuracy, diverged, n_test.
 
     Raises:
-        DataError: if a table lacks this model, method or race.
+        DataError: if a table lacks this model, method or race, or an epoch of a training, or names
+            a layer that the network does not have.
 
     Source: curvature paper, experiment 10.
     """
     means = layer_means(exponents, task.model_name, "s")
+    check_layers(task.network(0), means, model=task.model_name)
     decays = {layer: s for layer, s in means.items() if s > 0}
     rows: list[dict[str, Any]] = []
     for replicate in replicates:
-        finished = _finished(history, task.name, settings.method, replicate)
+        finished = _finished(
+            history, task.name, settings.method, replicate, epochs=task.training.epochs
+        )
         place = {"race": task.name, "model": task.model_name, "seed": replicate}
         n_test = int(task.samples.test_targets.size)
         generator = rng.generator(task.seed, "layer rates", replicate)
@@ -80,7 +84,9 @@ def train_layer_rates(
     return RaceTable(table, tuple(task.kept))
 
 
-def _finished(history: pd.DataFrame, race: str, method: str, replicate: int) -> pd.Series:
+def _finished(
+    history: pd.DataFrame, race: str, method: str, replicate: int, *, epochs: int
+) -> pd.Series:
     """Last epoch of the training without layer rates."""
     needed = ("race", "method", "seed", "epoch", "learning_rate", "weight_decay", *_RESULTS)
     missing = [name for name in needed if name not in history.columns]
@@ -90,6 +96,11 @@ def _finished(history: pd.DataFrame, race: str, method: str, replicate: int) -> 
     rows = rows[rows["seed"] == replicate]
     if rows.empty:
         raise DataError(f"history table: no training {replicate} of {method!r} in race {race!r}")
+    if sorted(rows["epoch"]) != list(range(1, epochs + 1)):
+        raise DataError(
+            f"history table: training {replicate} of {method!r} in race {race!r} has not epochs 1 "
+            f"to {epochs}"
+        )
     return rows.sort_values("epoch").iloc[-1]
 
 

@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from torch import nn
 
 from spectral_laws import rng
 from spectral_laws.curvature.datasets.samples import Samples
 from spectral_laws.curvature.models.factory import build_model
 from spectral_laws.device import find_device
 from spectral_laws.errors import DataError, NumericalError
-from spectral_laws.optimizers.measured import layer_means
+from spectral_laws.optimizers.measured import check_layers, layer_means
 from spectral_laws.optimizers.runs import Choice, n_batches, run_training, split_samples
 from spectral_laws.settings.curvature import Model
 from spectral_laws.settings.optimizers import Method, RaceTraining
@@ -68,6 +69,16 @@ class Task:
     scratch: Path | None = None
     kept: list[Path] = field(default_factory=list)
 
+    def network(self, seed: int) -> nn.Module:
+        """The network with initial weights of ``seed``.
+
+        Raises:
+            DataError: if it cannot read the samples.
+        """
+        if self.samples.is_language != (self.model.architecture == "gpt2"):
+            raise DataError(f"{self.model.architecture} cannot read the samples of {self.name!r}")
+        return build_model(self.model, self.samples, seed=seed)
+
     def run(self, choice: Choice, stream: str, replicate: int, *, validate: bool) -> pd.DataFrame:
         """One training; see :func:`spectral_laws.optimizers.runs.run_training`.
 
@@ -77,7 +88,7 @@ class Task:
         tested, validated = split_samples(self.samples, self.training)
         seed = rng.torch_seed(self.seed, stream, replicate)
         history, path = run_training(
-            build_model(self.model, self.samples, seed=seed),
+            self.network(seed),
             validated if validate else tested,
             self.training,
             choice,
@@ -229,13 +240,15 @@ def method_alphas(
     """Measured exponent of each layer, at least 0, for ``alpha: measured``, else None.
 
     Raises:
-        DataError: if it is measured, and there is no table or no fitted layer of the model.
+        DataError: if it is measured, and there is no table, no fitted layer of the model, or a
+            fitted layer that its network does not have.
     """
     if method.alpha != "measured":
         return None
     if exponents is None:
         raise DataError("alpha is measured, and there is no table of exponents")
     means = layer_means(exponents, task.model_name, "alpha")
+    check_layers(task.network(0), means, model=task.model_name)
     return {layer: max(alpha, 0.0) for layer, alpha in means.items()}
 
 

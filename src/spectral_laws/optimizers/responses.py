@@ -10,7 +10,6 @@ from torch import Tensor, nn
 
 from spectral_laws import rng
 from spectral_laws.curvature.datasets.samples import Samples
-from spectral_laws.curvature.models.factory import build_model
 from spectral_laws.curvature.training import cross_entropy_of
 from spectral_laws.device import find_device
 from spectral_laws.errors import DataError
@@ -45,7 +44,7 @@ def measure_responses(
     seed = rng.torch_seed(task.seed, "race", 0)
     rows: list[dict[str, Any]] = []
     for name, method in settings.methods.items():
-        model = build_model(task.model, task.samples, seed=seed).to(find_device(task.device))
+        model = task.network(seed).to(find_device(task.device))
         layers = _layers(model, settings.responses.layers)
         gradients = _gradients(model, task.samples, settings.responses.samples)
         alphas = method_alphas(task, method, exponents)

@@ -1,5 +1,6 @@
 """One training of the race: from initial weights to the last epoch, timed."""
 
+import logging
 import math
 import time
 from collections.abc import Mapping
@@ -16,11 +17,13 @@ from spectral_laws import rng
 from spectral_laws.artifacts import read_table, write_table
 from spectral_laws.curvature.datasets.samples import Samples
 from spectral_laws.curvature.training import cross_entropy_of, evaluate, one_cycle
-from spectral_laws.curvature.training_state import result_key
+from spectral_laws.curvature.training_state import check_batches, check_scratch, result_key
 from spectral_laws.errors import DataError, NumericalError
 from spectral_laws.optimizers.methods import ScheduledOptimizer, build_optimizer
 from spectral_laws.provenance import Provenance
 from spectral_laws.settings.optimizers import Method, RaceTraining
+
+logger = logging.getLogger(__name__)
 
 NULLABLE_RUN = ("train_loss", "test_loss")
 """Missing from the epoch on in which a training diverged."""
@@ -28,6 +31,14 @@ NULLABLE_RUN = ("train_loss", "test_loss")
 LinAlgError = torch.linalg.LinAlgError  # type: ignore[attr-defined]
 
 _FORMAT = 1  # of the scratch file; raise it when its meaning changes
+_TYPES = {
+    "epoch": "int64",
+    "train_loss": "float64",
+    "test_loss": "float64",
+    "test_accuracy": "float64",
+    "diverged": "bool",
+    "seconds": "float64",
+}
 
 
 @dataclass(frozen=True)
@@ -104,7 +115,8 @@ def run_training(
     and its remaining epochs report the accuracy it was left with.
 
     With ``scratch`` the result of a finished training is kept there under a hash of everything it
-    depends on, and read instead of training again.
+    depends on, and read instead of training again. A file that is damaged, or is no such result, is
+    reported and not used.
 
     Args:
         model: a network without random layers; it is moved to ``device``.
@@ -118,22 +130,42 @@ def run_training(
     Returns:
         One row per epoch: epoch, train_loss (mean over its steps), test_loss, test_accuracy,
         diverged, seconds (of its steps, wall clock); and the file in ``scratch``.
+
+    Raises:
+        DataError: if ``scratch`` cannot be written, or the batches leave one sample alone and the
+            model has batch norm.
     """
+    check_batches(model, training.train_size, training.batch_size)
     model.to(device)
     kept: Path | None = None
     if scratch is not None:
+        check_scratch(scratch)
         key = _key(model, samples, training, choice, seed=seed, device=str(device))
         kept = scratch / f"race-{key}.parquet"
         if kept.exists():
             try:
-                return read_table(kept), kept
-            except DataError:
+                return _read_kept(kept, training), kept
+            except DataError as error:
+                logger.warning("saved training not used, it is trained again: %s", error)
                 kept.unlink(missing_ok=True)
     history = _train(model, samples, training, choice, seed=seed, device=device)
     if kept is not None:
         write_table(history, kept, Provenance({"seed": seed}, seed, str(device)),
                     nullable=NULLABLE_RUN)  # fmt: skip
     return history, kept
+
+
+def _read_kept(path: Path, training: RaceTraining) -> pd.DataFrame:
+    """The result of a finished training.
+
+    Raises:
+        DataError: if the file is damaged or no such result.
+    """
+    table = read_table(path)
+    types = {str(name): str(dtype) for name, dtype in table.dtypes.items()}
+    if types != _TYPES or table["epoch"].tolist() != list(range(1, training.epochs + 1)):
+        raise DataError(f"{path}: not the epochs 1 to {training.epochs} of a training")
+    return table
 
 
 def _train(

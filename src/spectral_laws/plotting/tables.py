@@ -1,7 +1,6 @@
 """Checks and summaries of the tables that figures are drawn from."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np

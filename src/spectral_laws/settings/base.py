@@ -1,5 +1,6 @@
 """What all settings share: strict, frozen models, and how a wrong one is reported."""
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, TypeVar
@@ -71,6 +72,21 @@ def replicates(first: int, last: int) -> range:
     if last < first:
         raise ConfigError(f"--last {last} is below --first {first}")
     return range(first, last + 1)
+
+
+def share(text: str) -> float:
+    """A number from 0 on below 1, from the command line.
+
+    Raises:
+        ConfigError: if it is none.
+    """
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value < 1:
+        raise ConfigError(f"{text} is no number from 0 on below 1")
+    return value
 
 
 class Intervals(Settings):

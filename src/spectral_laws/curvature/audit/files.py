@@ -155,8 +155,11 @@ def read_reference(folder: Path) -> ReferenceFiles:
     """
     if not folder.is_dir():
         raise DataError(f"{folder}: no such folder")
+    triangle = _read(folder / TRIANGLE, list[Triangle])
+    if triangle == []:
+        raise DataError(f"{folder / TRIANGLE}: holds no experiment")
     return ReferenceFiles(
-        triangle=_read(folder / TRIANGLE, list[Triangle]),
+        triangle=triangle,
         gap=_read(folder / GAP, Gap),
         hypothesis=_read(folder / HYPOTHESIS, Hypothesis),
         dimension=_read(folder / DIMENSION, list[Dimension]),

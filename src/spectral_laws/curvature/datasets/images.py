@@ -13,7 +13,7 @@ from spectral_laws.curvature.datasets.places import folder_of
 from spectral_laws.curvature.datasets.pools import ArrayPool, ImagePool, Images, Indices
 from spectral_laws.curvature.datasets.samples import Samples
 from spectral_laws.errors import DataError
-from spectral_laws.settings.data import ImageFiles
+from spectral_laws.settings.data import CLASSES, ImageFiles
 
 _CHUNK = 1024  # images in float64 at a time
 
@@ -29,7 +29,8 @@ def load_image_files(settings: ImageFiles, *, seed: int) -> Samples:
     all pixels of the drawn training images.
 
     Raises:
-        DataError: if files are missing or damaged, or fewer images exist than are asked for.
+        DataError: if files are missing or damaged, have other classes than the data set, or fewer
+            images exist than are asked for.
     """
     train_pool: ImagePool
     test_pool: ImagePool
@@ -60,6 +61,20 @@ def load_image_files(settings: ImageFiles, *, seed: int) -> Samples:
 
 def _pools(settings: ImageFiles) -> tuple[ImagePool, ImagePool]:
     folder: Path = folder_of(settings.dataset, settings.folder)
+    try:
+        pools = _read_pools(settings, folder)
+    except OSError as error:  # a folder that may not be listed, as the readers name single files
+        raise DataError(f"{folder}: cannot be read ({error.strerror})") from None
+    for pool in pools:
+        if pool.n_classes != CLASSES[settings.dataset]:
+            raise DataError(
+                f"{pool.source}: holds {pool.n_classes} classes, {settings.dataset} has "
+                f"{CLASSES[settings.dataset]}"
+            )
+    return pools
+
+
+def _read_pools(settings: ImageFiles, folder: Path) -> tuple[ImagePool, ImagePool]:
     match settings.dataset:
         case "mnist" | "fashion_mnist":
             return mnist_pools(folder)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_laws.artifacts import check_finite, read_arrays
-from spectral_laws.errors import DataError
+from spectral_laws.errors import DataError, NumericalError
 
 Inputs = NDArray[np.float32] | NDArray[np.int64]
 Targets = NDArray[np.int64]
@@ -118,6 +118,7 @@ class Samples:
 
         Raises:
             DataError: if the file is missing or damaged, or its arrays are not as described.
+            NumericalError: if an image has NaN or infinite values.
         """
         arrays: Mapping[str, NDArray[Any]] = read_arrays(path)
         if set(arrays) - {"n_tokens"} != _REQUIRED:
@@ -139,8 +140,8 @@ class Samples:
                 numbers["n_classes"],
                 numbers.get("n_tokens"),
             )
-        except DataError as error:
-            raise DataError(f"{path}: {error}") from None
+        except (DataError, NumericalError) as error:
+            raise type(error)(f"{path}: {error}") from None
 
     def _image_shape(self) -> tuple[int, int]:
         if self.is_language:
@@ -149,9 +150,11 @@ class Samples:
 
 
 def _check_images(name: str, inputs: NDArray[Any]) -> None:
-    if inputs.ndim != 4 or inputs.shape[2] != inputs.shape[3] or inputs.dtype != np.float32:
+    square = inputs.ndim == 4 and inputs.shape[2] == inputs.shape[3]
+    if not square or not inputs.size or inputs.dtype != np.float32:
         raise DataError(
-            f"{name}: expected float32 (N, channels, S, S), found {inputs.dtype} {inputs.shape}"
+            f"{name}: expected float32 (N, channels, S, S), not empty, found {inputs.dtype} "
+            f"{inputs.shape}"
         )
     check_finite(name, inputs)
 

@@ -1,0 +1,268 @@
+"""Whether the files of a run belong together: what each was made from, and what it cost.
+
+Every table, array file and figure holds the digests of what it was made from
+(:mod:`spectral_laws.provenance`). Followed from the figures back to the data, they tell a figure
+that was drawn from the tables on disk from one that was not.
+"""
+
+import ast
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from PIL import Image, UnidentifiedImageError
+
+from spectral_laws.artifacts import read_arrays, read_provenance, read_table
+from spectral_laws.errors import DataError
+from spectral_laws.provenance import table_digest, unseal
+
+Record = dict[str, Any]
+
+_LOAD_SLACK = 1.3
+"""Cores used per declared thread that pass: interpreters and file systems have threads too."""
+
+
+def read_record(path: Path) -> Record | None:
+    """The provenance in a table, array file or figure; None for plain text.
+
+    Raises:
+        DataError: if the file is missing, damaged, or should have provenance and has none.
+    """
+    if path.suffix in (".parquet", ".safetensors"):
+        return read_provenance(path)
+    if not path.exists():
+        raise DataError(f"{path}: no such file")
+    if path.suffix not in (".png", ".pdf"):
+        return None
+    record = unseal(_png_metadata(path) if path.suffix == ".png" else _pdf_metadata(path), path)
+    if record is None:
+        raise DataError(f"{path}: no provenance inside, it was not written by spectral-laws")
+    return record
+
+
+def read_chain(files: Iterable[Path]) -> dict[Path, Record | None]:
+    """The provenance of files and, recursively, of everything that they were made from.
+
+    Saved states of trainings, which are removed when the training is done, are left out.
+
+    Raises:
+        DataError: as :func:`read_record`.
+    """
+    chain: dict[Path, Record | None] = {}
+    waiting = list(files)
+    while waiting:
+        path = waiting.pop()
+        if path not in chain:
+            chain[path] = read_record(path)
+            waiting += _inputs(chain[path])
+    return dict(sorted(chain.items()))
+
+
+def collect_provenance(files: Iterable[Path], benchmarks: Path) -> dict[str, Any]:
+    """What made every file of a run, and what each of its jobs cost.
+
+    Args:
+        files: final tables, figures and texts; what they were made from is found by itself.
+        benchmarks: folder of Snakemake's benchmark files.
+
+    Returns:
+        JSON-like: ``files``, by path, with ``sha256`` of the file and its provenance, if it can
+        hold one, and ``jobs``, by name, as :func:`read_jobs` gives them. A figure holds no seconds,
+        so that it is the same in every run; they are those of its job.
+    """
+    chain = read_chain(files)
+    return {
+        "files": {
+            path.as_posix(): {"sha256": _file_digest(path), **(record or {})}
+            for path, record in chain.items()
+        },
+        "jobs": read_jobs(benchmarks),
+    }
+
+
+def read_jobs(benchmarks: Path) -> dict[str, dict[str, Any]]:
+    """Seconds, peak memory (MB) and cores of every job, as used and as declared.
+
+    What is declared is None where Snakemake ran without ``benchmark-extended``.
+
+    Raises:
+        DataError: if a benchmark file is damaged.
+    """
+    jobs = {}
+    for path in sorted(benchmarks.rglob("*.tsv")):
+        try:
+            row = pd.read_csv(path, sep="\t").iloc[-1]
+            resources = ast.literal_eval(row["resources"]) if "resources" in row else {}
+            jobs[path.relative_to(benchmarks).with_suffix("").as_posix()] = {
+                "seconds": float(row["s"]),
+                "memory_mb": _number(row["max_rss"]),
+                "declared_memory_mb": resources.get("mem_mb"),
+                "cores": (_number(row["mean_load"]) or 0.0) / 100,
+                "declared_threads": _number(row["threads"]) if "threads" in row else None,
+            }
+        except (KeyError, ValueError, SyntaxError, IndexError) as error:
+            raise DataError(f"{path}: not a benchmark file of Snakemake ({error!r})") from None
+    return jobs
+
+
+def find_contradictions(chain: Mapping[Path, Record | None]) -> Iterator[str]:
+    """Files that are damaged, or made from other inputs than those on disk.
+
+    Args:
+        chain: as :func:`read_chain` returns it.
+
+    Yields:
+        One line per contradiction.
+    """
+    contents = {}
+    for path in chain:
+        try:
+            contents[path] = _content(path)
+        except DataError as error:
+            yield str(error)
+    for path, record in chain.items():
+        for name, digest in (record or {}).get("inputs", {}).items():
+            if contents.get(Path(name), digest) != digest:
+                yield f"{path}: was made from another {name} than the one on disk"
+    for path, record in chain.items():
+        if path.suffix == ".pdf" and record != chain.get(path.with_suffix(".png"), record):
+            yield f"{path}: drawn in another run than its PNG"
+
+
+def find_changes(collected: Mapping[str, Any]) -> Iterator[str]:
+    """Files that changed or vanished since :func:`collect_provenance`, one line each."""
+    for name, entry in collected["files"].items():
+        if not Path(name).exists():
+            yield f"{name}: listed, but gone"
+        elif _file_digest(Path(name)) != entry["sha256"]:
+            yield f"{name}: changed since the run was recorded"
+
+
+def find_excesses(jobs: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """Jobs that used more memory or cores than their rule declares, one line each."""
+    for name, job in jobs.items():
+        memory, cores = job["declared_memory_mb"], job["declared_threads"]
+        if memory is not None and (job["memory_mb"] or 0) > memory:
+            yield f"{name}: used {job['memory_mb']:.0f} MB of memory, its rule declares {memory}"
+        if cores is not None and job["cores"] > _LOAD_SLACK * cores:
+            yield f"{name}: kept {job['cores']:.1f} cores busy, its rule declares {cores:.0f}"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two runs of one preset.
+
+    Attributes:
+        differences: one line each.
+        compared: number of files that are in both.
+        timed: files that hold seconds; all but the seconds is compared.
+    """
+
+    differences: list[str]
+    compared: int
+    timed: list[str]
+
+
+def compare_runs(first: Path, second: Path, preset: str) -> Comparison:
+    """Compare the results and figures of a preset in two project folders.
+
+    Tables and arrays are compared by content, figures and texts byte by byte. Seconds cannot be
+    equal: in tables named ``*_times`` they are left out, and of figures drawn from these only the
+    other inputs and the parameters are compared.
+
+    Raises:
+        DataError: if a file is damaged, or there is nothing to compare.
+    """
+    listed = [_products(folder, preset) for folder in (first, second)]
+    if not listed[0] or not listed[1]:
+        raise DataError(f"{first}, {second}: no results of preset {preset!r} in one of them")
+    differences = [
+        f"{name}: only in {folder}"
+        for name in sorted(listed[0] ^ listed[1])
+        for folder, names in zip((first, second), listed, strict=True)
+        if name in names
+    ]
+    timed = []
+    for name in sorted(listed[0] & listed[1]):
+        facts = [_comparable(folder / name) for folder in (first, second)]
+        if facts[0] != facts[1]:
+            differences.append(f"{name}: differs")
+        if facts[0][0] == "timed":
+            timed.append(name)
+    return Comparison(differences, len(listed[0] & listed[1]), timed)
+
+
+def _products(folder: Path, preset: str) -> set[str]:
+    found = [
+        path.relative_to(folder)
+        for room in ("results", "figures")
+        for path in (folder / room / preset).rglob("*")
+        if path.is_file() and path.name != "provenance.json"
+    ]
+    return {path.as_posix() for path in found if "benchmarks" not in path.parts}
+
+
+def _comparable(path: Path) -> tuple[str, Any]:
+    """What must be equal in two runs."""
+    if path.stem.endswith("_times"):
+        return "timed", table_digest(read_table(path).drop(columns="seconds"))
+    record = read_record(path)
+    inputs = (record or {}).get("inputs", {})
+    if path.suffix in (".png", ".pdf") and any(name.endswith("_times.parquet") for name in inputs):
+        assert record is not None
+        others = {name: d for name, d in inputs.items() if not name.endswith("_times.parquet")}
+        return "timed", (record["parameters"], others)
+    return "all", _content(path)
+
+
+def _content(path: Path) -> str:
+    """Digest of what a file says, whoever made it: of the values of tables and arrays."""
+    if path.suffix == ".parquet":
+        read_table(path)  # which compares the digest
+        return str(read_provenance(path)["content"])
+    if path.suffix == ".safetensors":
+        read_arrays(path)
+        return str(read_provenance(path)["content"])
+    return _file_digest(path)
+
+
+def _inputs(record: Record | None) -> list[Path]:
+    paths = [Path(name) for name in (record or {}).get("inputs", {})]
+    return [path for path in paths if path.parts[0] != "scratch"]
+
+
+def _file_digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _png_metadata(path: Path) -> dict[str, str]:
+    try:
+        with Image.open(path, formats=("PNG",)) as image:
+            image.load()
+            return {str(key): text for key, text in image.info.items() if isinstance(text, str)}
+    except (UnidentifiedImageError, OSError, SyntaxError, ValueError) as error:
+        raise DataError(f"{path}: not a readable PNG ({error})") from None
+
+
+def _pdf_metadata(path: Path) -> dict[str, str]:
+    """The keywords of a PDF of :func:`spectral_laws.plotting.style.save_figure`."""
+    found = re.search(rb"/Keywords \(((?:\\.|[^\\()])*)\)", path.read_bytes())
+    if found is None or not path.read_bytes().rstrip().endswith(b"%%EOF"):
+        raise DataError(f"{path}: not a complete PDF of spectral-laws")
+    text = re.sub(rb"\\(.)", rb"\1", found.group(1)).decode("ascii", errors="replace")
+    try:
+        return dict(json.loads(text))
+    except ValueError:
+        raise DataError(f"{path}: damaged, its keywords are not what was written") from None
+
+
+def _number(value: object) -> float | None:
+    """A benchmark's number; None where the job was too short to be measured."""
+    number = pd.to_numeric(str(value), errors="coerce")
+    return None if pd.isna(number) else float(number)

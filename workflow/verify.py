@@ -1,0 +1,61 @@
+"""Check the results of a preset: nothing damaged, figures from these tables, limits kept.
+
+python workflow/verify.py laptop
+"""
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from spectral_laws.cli import run
+from spectral_laws.errors import DataError
+from spectral_laws.verification import (
+    find_changes,
+    find_contradictions,
+    find_excesses,
+    read_chain,
+)
+
+
+def main(preset: Annotated[str, typer.Argument(help="Name of the preset.")] = "laptop") -> None:
+    """Follow every figure back to the data; compare files and jobs with what was recorded."""
+    path = Path("results", preset, "provenance.json")
+    try:
+        collected = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path}: cannot be read ({error}); finish a run first") from None
+    problems = list(find_changes(collected))
+    figures = [Path(name) for name in collected["files"] if name.startswith("figures/")]
+    chain = read_chain(figures)
+    problems += find_contradictions(chain)
+    problems += find_excesses(collected["jobs"])
+    for problem in problems:
+        print(problem, file=sys.stderr)
+    print(
+        f"{len(figures)} figure files, drawn from {len(chain) - len(figures)} tables and arrays; "
+        f"{len(collected['files'])} files in all"
+    )
+    print(summary(collected["jobs"]))
+    if problems:
+        sys.exit(f"{len(problems)} contradictions")
+    print("all sound: every figure comes from the tables on disk")
+
+
+def summary(jobs: dict[str, dict[str, Any]]) -> str:
+    """What the jobs cost, and whether their limits could be checked."""
+    if not jobs:
+        return "no benchmark files: limits not checked"
+    name, largest = max(jobs.items(), key=lambda item: item[1]["memory_mb"] or 0)
+    minutes = sum(job["seconds"] for job in jobs.values()) / 60
+    unknown = sum(job["declared_memory_mb"] is None for job in jobs.values())
+    return (
+        f"{len(jobs)} jobs, {minutes:.0f} minutes, {unknown} of them without declared limits; "
+        f"the largest used {largest['memory_mb']} of {largest['declared_memory_mb']} MB ({name})"
+    )
+
+
+if __name__ == "__main__":
+    run(main)
