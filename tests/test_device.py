@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+
 from spectral_laws import device
 from spectral_laws.device import find_device
 from spectral_laws.errors import ConfigError

@@ -13,25 +13,48 @@ ROOT = Path(__file__).resolve().parents[1]
 SCRIPTS = sorted((ROOT / "workflow" / "scripts").glob("*.py"))
 
 
-@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
-def test_a_script_runs_alone_and_loads_only_what_it_declares(script):
+# A child of a process that has only other people's packages: each script as it runs alone, without
+# the seconds that those packages take to load.
+RUN_EACH = """
+import io, json, os, runpy, sys
+import matplotlib, pandas, scipy.stats, seaborn, torch, typer
+assert not any(name.split(".")[0] == "spectral_laws" for name in sys.modules)
+for script in sys.argv[1:]:
+    reader, writer = os.pipe()
+    if os.fork() == 0:
+        sys.argv, sys.stdout = [script, "--help"], io.StringIO()
+        code = 0
+        try:
+            runpy.run_path(script, run_name="__main__")
+        except SystemExit as stop:
+            code = stop.code or 0
+        mine = [m for n, m in sys.modules.items() if n.split(".")[0] == "spectral_laws"]
+        facts = [code, sys.stdout.getvalue(), [module.__file__ for module in mine]]
+        with open(writer, "w") as file:
+            file.write(json.dumps(facts))
+        os._exit(0)
+    os.close(writer)
+    with open(reader) as file:
+        print(file.read(), flush=True)
+    os.wait()
+"""
+
+
+def test_every_script_runs_alone_and_loads_only_what_it_declares():
     # Imports inside functions are declared too, so declared may exceed loaded; never the reverse.
-    program = (
-        "import json, runpy, sys\n"
-        f"sys.argv = [{str(script)!r}, '--help']\n"
-        f"try: runpy.run_path({str(script)!r}, run_name='__main__')\n"
-        "except SystemExit as stop: assert not stop.code\n"
-        "print(json.dumps([module.__file__ for name, module in sys.modules.items()"
-        " if name.split('.')[0] == 'spectral_laws']))"
-    )
-    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    command = [sys.executable, "-c", RUN_EACH, *map(str, SCRIPTS)]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert result.returncode == 0, result.stderr
-    *help_text, modules = result.stdout.splitlines()
-    assert any(line.split()[:2] == ["│", "*"] for line in help_text), "no required option"
-    loaded = {Path(name).resolve() for name in json.loads(modules)}
-    declared = {path.resolve() for path in source_files(script)}
-    assert loaded <= declared
-    assert script in declared
+    lines = result.stdout.splitlines()
+    for script, line in zip(SCRIPTS, lines, strict=True):
+        code, help_text, modules = json.loads(line)
+        assert code == 0, script
+        required = [row for row in help_text.splitlines() if row.split()[:2] == ["│", "*"]]
+        assert required, f"{script}: no required option"
+        loaded = {Path(name).resolve() for name in modules}
+        declared = {path.resolve() for path in source_files(script)}
+        assert loaded <= declared, script
+        assert script in declared
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)

@@ -9,6 +9,7 @@ stay, a training goes on from its last epoch. If a run is alive, Snakemake decid
 work side by side on different files, and one that wants the same files is refused.
 """
 
+import argparse
 import fcntl
 import os
 import platform
@@ -19,6 +20,9 @@ from pathlib import Path
 
 import psutil
 
+from spectral_laws.errors import ConfigError
+from spectral_laws.settings.yaml_files import read_yaml
+
 STATE = Path(".snakemake")
 
 
@@ -26,6 +30,7 @@ def main() -> None:
     """Take our own lock, clean up after a dead run, and become Snakemake."""
     if not Path("Snakefile").exists():
         sys.exit("there is no Snakefile here: run this from the project's own folder")
+    check_configuration(sys.argv[1:])
     STATE.mkdir(exist_ok=True)
     # The kernel drops this lock when the process that holds it ends, however it ends.
     lock = os.open(STATE / "run.lock", os.O_RDWR | os.O_CREAT, 0o666)
@@ -41,6 +46,21 @@ def main() -> None:
     fcntl.flock(lock, fcntl.LOCK_SH)
     os.set_inheritable(lock, True)
     os.execv(sys.executable, [sys.executable, "-m", "snakemake", *sys.argv[1:]])
+
+
+def check_configuration(arguments: list[str]) -> None:
+    """Read the configuration files of the command line before Snakemake does.
+
+    Snakemake runs templates that they hold, and never ends on some aliases; here both are refused.
+    """
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    names = ("--configfile", "--configfiles")
+    parser.add_argument(*names, nargs="+", action="extend", type=Path, default=[], dest="files")
+    try:
+        for path in parser.parse_known_args(arguments)[0].files:
+            read_yaml(path)
+    except ConfigError as error:
+        sys.exit(f"error: {error}")
 
 
 def snakemake_runs_here() -> bool:

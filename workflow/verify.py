@@ -27,11 +27,14 @@ def main(preset: Annotated[str, typer.Argument(help="Name of the preset.")] = "l
         collected = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise DataError(f"{path}: cannot be read ({error}); finish a run first") from None
-    problems = list(find_changes(collected))
+    problems = [*find_changes(collected), *find_excesses(collected["jobs"])]
     figures = [Path(name) for name in collected["files"] if name.startswith("figures/")]
-    chain = read_chain(figures)
-    problems += find_contradictions(chain)
-    problems += find_excesses(collected["jobs"])
+    chain = {}
+    try:
+        chain = read_chain(figures)
+        problems += find_contradictions(chain)
+    except DataError as error:
+        problems.append(str(error))
     for problem in problems:
         print(problem, file=sys.stderr)
     print(

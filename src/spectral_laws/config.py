@@ -34,7 +34,7 @@ _REMOVABLE = (
 class Config(Settings):
     """The whole configuration of one preset."""
 
-    preset: Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]*$")]
+    preset: Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]*$", max_length=100)]
     seed: Annotated[int, Field(ge=0, le=2**63 - 1)]
     device: Literal["cpu", "cuda"]
     intervals: Intervals
@@ -58,12 +58,12 @@ class Config(Settings):
                     f"{race.validation_size} are more than curvature.data.{model.data}.train_size "
                     f"{held}"
                 )
-            if model.normaliser == "batch":
-                if smallest_batch(race.train_size, race.batch_size) < 2:
-                    raise ValueError(
-                        f"{where}: batch_size {race.batch_size} leaves a batch of one sample of "
-                        f"train_size {race.train_size}, and {race.model!r} has batch norm"
-                    )
+            alone = smallest_batch(race.train_size, race.batch_size) < 2
+            if alone and model.normaliser == "batch":
+                raise ValueError(
+                    f"{where}: batch_size {race.batch_size} leaves a batch of one sample of "
+                    f"train_size {race.train_size}, and {race.model!r} has batch norm"
+                )
         return self
 
     @model_validator(mode="after")

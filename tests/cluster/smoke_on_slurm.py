@@ -43,7 +43,7 @@ def main(arguments):
         run(project)
         check(cluster.finished())
         if arguments:
-            command = ["workflow/scripts/compare_runs.py", arguments[0], str(project)]
+            command = ["workflow/compare.py", "--preset", "smoke", arguments[0], str(project)]
             subprocess.run([sys.executable, *command], cwd=ROOT, check=True)
 
 

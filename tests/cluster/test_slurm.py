@@ -7,14 +7,10 @@ import subprocess
 import sys
 
 import pytest
+import yaml
 from one_machine import copy_project, wait_for, write_profile
 
 pytestmark = pytest.mark.xdist_group("cluster")
-
-# One job without inputs, of a rule that can use a GPU.
-TABLE = "results/smoke/recovery/depth_linear/d12/seeds0-1/metrics.parquet"
-TEACHERS = [TABLE, "--configfile", "config/smoke.yaml"]
-FIELDS = ["JobState", "Partition", "Gres"]
 
 
 class Project:
@@ -61,6 +57,17 @@ def running_job(cluster, run, *, after=0):
     return wait_for(find, seconds=60, what="a job runs")
 
 
+def test_groups_hold_every_short_rule(root):
+    """A group is written by hand; a rule that is in none is a job of its own, whose start costs."""
+    rules = set()
+    for file in root.glob("workflow/rules/*.smk"):
+        rules |= set(re.findall(r"^ *rule (\w+):", file.read_text(), re.MULTILINE))
+    groups = yaml.safe_load((root / "profiles/slurm/config.yaml").read_text())["groups"]
+    assert set(groups) <= rules
+    short = {rule for rule in rules if rule.startswith(("plot_", "collect_"))}
+    assert short <= set(groups)
+
+
 def test_a_failing_job_is_reported_with_its_log(project):
     table = project.folder / "results/smoke/recovery/spectrum.parquet"
     table.parent.mkdir(parents=True)
@@ -74,44 +81,43 @@ def test_a_failing_job_is_reported_with_its_log(project):
     assert message in output
 
 
-def test_a_cancelled_job_is_submitted_again_and_gets_a_gpu(cluster, project):
+def test_a_run_goes_on_after_ctrl_c_after_a_kill_and_after_a_cancelled_job(cluster, project):
+    """One job, four times: only the last one ends well."""
     script = project.folder / "workflow/scripts/recover_features.py"
-    shown = 'import os\nprint("GPU:", os.environ["CUDA_VISIBLE_DEVICES"], flush=True)\n'
+    shown = 'import os\nprint("GPU", os.environ["CUDA_VISIBLE_DEVICES"], flush=True)\n'
     script.write_text(shown + script.read_text())
+    teachers = "recovery/depth_linear/d12/seeds0-1"
+    table = f"results/smoke/{teachers}/metrics.parquet"
+    arguments = [table, "--configfile", "config/smoke.yaml"]
+    arguments += ["--set-resources", "recover_features:gpu=1"]
 
-    run = project.start(*TEACHERS, "--set-resources", "recover_features:gpu=1")
-    first = running_job(cluster, run)
-    cluster.run("scancel", str(first))
-    second = running_job(cluster, run, after=first)
-    output, status = end_of(run)
-    assert status == 0, output
-    assert f"SLURM-job '{first}' failed, SLURM status is: 'CANCELLED'" in output
-    assert "Trying to restart job" in output
-
-    assert (project.folder / TABLE).exists()
-    log = project.folder / "logs/smoke/recover_features/depth_linear/d12/seeds0-1.log"
-    assert re.match("GPU: [01]\n", log.read_text())
-    jobs = {job["JobId"]: job for job in cluster.finished()}
-    seen = [[jobs[str(job)][field] for field in FIELDS] for job in [first, second]]
-    assert seen == [["CANCELLED", "gpu", "gres:gpu:1"], ["COMPLETED", "gpu", "gres:gpu:1"]]
-
-
-def test_after_ctrl_c_or_a_kill_the_same_command_finishes(cluster, project):
-    run = project.start(*TEACHERS)
-    first = running_job(cluster, run)
+    run = project.start(*arguments)
+    interrupted = running_job(cluster, run)
     os.killpg(run.pid, signal.SIGINT)
     output, status = end_of(run)
     assert status != 0, output
     wait_for(lambda: not cluster.jobs("%i"), seconds=30, what="no job left")
 
-    run = project.start(*TEACHERS)
-    second = running_job(cluster, run, after=first)
+    run = project.start(*arguments)
+    left = running_job(cluster, run, after=interrupted)
     os.killpg(run.pid, signal.SIGKILL)
     end_of(run)
-    assert cluster.jobs("%i") == [[str(second)]]
+    assert cluster.jobs("%i") == [[str(left)]]
 
-    output, status = end_of(project.start(*TEACHERS))
+    run = project.start(*arguments)
+    cancelled = running_job(cluster, run, after=left)
+    cluster.run("scancel", str(cancelled))
+    again = running_job(cluster, run, after=cancelled)
+    output, status = end_of(run)
     assert status == 0, output
-    assert (project.folder / TABLE).exists()
-    jobs = {job["JobId"]: job for job in cluster.finished()}
-    assert [jobs[str(job)]["JobState"] for job in [first, second]] == ["CANCELLED"] * 2
+    assert f"cancelling SLURM job {left} of a run that was killed" in output
+    assert f"SLURM-job '{cancelled}' failed, SLURM status is: 'CANCELLED'" in output
+    assert "Trying to restart job" in output
+
+    assert (project.folder / table).exists()
+    log = project.folder / f"logs/smoke/{teachers.replace('recovery', 'recover_features')}.log"
+    assert re.match("GPU [01]\n", log.read_text())
+    jobs = {int(job["JobId"]): job for job in cluster.finished()}
+    ends = {job: jobs[job]["JobState"] for job in [interrupted, left, cancelled, again]}
+    assert list(ends.values()) == ["CANCELLED"] * 3 + ["COMPLETED"]
+    assert {(jobs[job]["Partition"], jobs[job]["Gres"]) for job in ends} == {("gpu", "gres:gpu:1")}

@@ -251,6 +251,19 @@ def test_nan_stops_with_the_name_of_what_was_computed():
         measure_directional_curvature(model, x, y)
 
 
+def test_hooks_that_may_change_gradients_are_refused():
+    model, x, y = build("mlp")
+    handle = model.layers[0].weight.register_hook(lambda gradient: 2 * gradient)
+    with pytest.raises(ValueError, match=r"weight of 'layers.0' has a hook"):
+        measure_directional_curvature(model, x, y)
+    handle.remove()
+    handle = model.layers[0].register_full_backward_hook(lambda *_: None)
+    with pytest.raises(ValueError, match=r"layers.0 .Linear. has a backward hook"):
+        measure_directional_curvature(model, x, y)
+    handle.remove()
+    assert len(measure_directional_curvature(model, x, y)) > 0
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

@@ -1,5 +1,6 @@
 """Draw the advantage of depth over kernels."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -35,25 +36,17 @@ def main(
     resamples: Annotated[int, typer.Option(help="Bootstrap resamples.", min=1)] = 2000,
 ) -> None:
     """Sample sizes against dimension, and test errors, of the spectral method and baselines."""
+    studies = DepthStudies(linear, quadratic, spectral_linear, spectral_quadratic)
     figure = draw_recovery_depth(
         read_table(metrics),
         read_table(directions),
         read_table(baselines),
-        studies=DepthStudies(linear, quadratic, spectral_linear, spectral_quadratic),
+        studies=studies,
         confidence=confidence,
         resamples=resamples,
     )
-    save_figure(
-        figure,
-        pdf,
-        png,
-        linear=linear,
-        quadratic=quadratic,
-        spectral_linear=spectral_linear,
-        spectral_quadratic=spectral_quadratic,
-        confidence=confidence,
-        resamples=resamples,
-    )
+    drawn_with = {"confidence": confidence, "resamples": resamples}
+    save_figure(figure, pdf, png, studies=asdict(studies), **drawn_with)
 
 
 if __name__ == "__main__":

@@ -49,10 +49,9 @@ class Comparison(Settings):
             for model in experiment.models:
                 if model not in self.models:
                     raise ValueError(f"experiments.{name}: {model!r} is none of {[*self.models]}")
-                if self.models[model].data not in self.data:
-                    raise ValueError(
-                        f"models.{model}.data: {self.models[model].data!r} is none of {[*self.data]}"
-                    )
+                data = self.models[model].data
+                if data not in self.data:
+                    raise ValueError(f"models.{model}.data: {data!r} is none of {[*self.data]}")
         return self
 
     def n_classes(self) -> dict[str, int]:

@@ -19,6 +19,13 @@ Mask = NDArray[np.bool_]
 LAYER = ("model", "seed", "layer_index", "layer", "kind", "role")
 """Columns that say which layer of which network a row is about."""
 
+_WHOLE = ("seed", "epoch", "layer_index", "index", "n_rows", "n_columns", "n_below_rank")
+_TEXTS = (
+    *("id", "model", "architecture", "layer", "kind", "role", "part", "factor", "experiment"),
+    *("variant", "status", "reason", "rank_model"),
+)
+"""Columns of whole numbers, and those that may hold text; all others are numbers or truths."""
+
 SIGMA, EXACT = "singular_value", "directional_curvature"
 """Columns of sigma_k and h_k."""
 
@@ -106,10 +113,18 @@ def require_entries(used: Mask, condition: str) -> None:
 
 
 def require_columns(table: pd.DataFrame, columns: Sequence[str], *, name: str) -> None:
-    """Raise DataError if ``table``, called ``name``, lacks a column."""
+    """Raise DataError if ``table``, called ``name``, lacks a column or a number."""
     missing = [column for column in dict.fromkeys(columns) if column not in table.columns]
     if missing:
         raise DataError(f"{name} table: no column {', '.join(missing)}")
+    for column in columns:
+        whole, values = column in _WHOLE, table[column]
+        number = pd.api.types.is_integer_dtype if whole else pd.api.types.is_numeric_dtype
+        if column not in _TEXTS and len(table) and not number(values):
+            kind = "whole numbers" if whole else "numbers"
+            raise DataError(f"{name} table: column {column} holds something else than {kind}")
+        if whole and (values < 0).any():
+            raise DataError(f"{name} table: column {column} has a negative number")
 
 
 def final_networks(spectra: pd.DataFrame, *, part: str = "whole") -> pd.DataFrame:
@@ -123,7 +138,12 @@ def final_networks(spectra: pd.DataFrame, *, part: str = "whole") -> pd.DataFram
 
 
 def count_layers(table: pd.DataFrame, *, by: Sequence[str] = LAYER) -> int:
-    """Number of layers of all networks in the table."""
+    """Number of layers of all networks in the table.
+
+    Raises:
+        DataError: if a column is missing.
+    """
+    require_columns(table, by, name="spectra")
     return int(table.groupby(list(by), sort=False, dropna=False).ngroups)
 
 

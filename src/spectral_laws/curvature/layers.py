@@ -91,7 +91,8 @@ def find_layers(model: nn.Module, names: Sequence[str] | None) -> list[Layer]:
 
     Raises:
         ValueError: if a name is no such layer, if a weight is computed from other parameters
-            (``torch.nn.utils.parametrize``), or if there is no layer at all.
+            (``torch.nn.utils.parametrize``) or has a hook on its gradient, or if there is no layer
+            at all.
     """
     known = {layer.name: layer for layer in _all_layers(model)}
     if names is None:
@@ -110,6 +111,10 @@ def find_layers(model: nn.Module, names: Sequence[str] | None) -> list[Layer]:
             )
         if layer.attribute not in layer.module._parameters:
             raise ValueError(f"layers: the weight of {name!r} is computed from other parameters")
+        if layer.weight._backward_hooks:
+            raise ValueError(
+                f"layers: the weight of {name!r} has a hook, which may change gradients"
+            )
         if id(layer.weight) not in seen:
             seen.add(id(layer.weight))
             layers.append(layer)
@@ -127,13 +132,15 @@ def _all_layers(model: nn.Module) -> Iterator[Layer]:
 
 
 def check_mode(model: nn.Module) -> None:
-    """Refuse a model whose output is random or couples the samples of a batch.
+    """Refuse a model whose output is random or couples samples, or whose gradients are changed.
 
     Raises:
         ValueError: naming the first module that does so, and what to change.
     """
     for name, module in model.named_modules():
         label = f"{name or 'the model'} ({type(module).__name__})"
+        if module._backward_hooks or module._backward_pre_hooks:
+            raise ValueError(f"{label} has a backward hook, which may change gradients; remove it")
         if isinstance(module, _BatchNorm):
             if module.training:
                 raise ValueError(

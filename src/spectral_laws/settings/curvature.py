@@ -250,13 +250,12 @@ class Curvature(Settings):
                         f"data.{model.data}.train_size {size}"
                     )
             batch = self.training[model.training].batch_size
-            if model.weights is None and model.normaliser == "batch":
-                if smallest_batch(size, batch) < 2:
-                    raise ValueError(
-                        f"training.{model.training}.batch_size {batch} leaves a batch of one "
-                        f"sample of data.{model.data}.train_size {size}, and models.{name} has "
-                        "batch norm"
-                    )
+            alone = model.weights is None and smallest_batch(size, batch) < 2
+            if alone and model.normaliser == "batch":
+                raise ValueError(
+                    f"training.{model.training}.batch_size {batch} leaves a batch of one sample of "
+                    f"data.{model.data}.train_size {size}, and models.{name} has batch norm"
+                )
         return self
 
     @model_validator(mode="after")

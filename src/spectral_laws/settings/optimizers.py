@@ -15,7 +15,7 @@ from spectral_laws.settings.base import (
     check_distinct,
 )
 
-Alpha = Annotated[float, Field(ge=0, allow_inf_nan=False)] | Literal["measured"]
+Alpha = Annotated[float, Field(ge=0, le=16)] | Literal["measured"]
 Exponent = Annotated[float, Field(ge=-4, le=4)]
 
 

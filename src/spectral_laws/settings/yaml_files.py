@@ -10,7 +10,7 @@ from yaml.nodes import CollectionNode, MappingNode, Node, ScalarNode
 
 from spectral_laws.errors import ConfigError
 
-MAX_BYTES = 1 << 20
+MAX_BYTES = 1 << 18
 """Larger files are no settings."""
 
 MAX_VALUES = 50_000

@@ -1,0 +1,230 @@
+"""What ends a run in the middle, for real: afterwards the same command continues."""
+
+import os
+import signal
+
+import numpy as np
+import psutil
+import pytest
+
+from spectral_laws.artifacts import read_arrays, read_table
+
+pytestmark = pytest.mark.xdist_group("faults")
+
+TRAINED = "results/faults/curvature/mlp/seeds0-1/checkpoints.safetensors"
+MEASURED = "results/faults/curvature/mlp/seeds0-1/spectra.parquet"
+METRICS = "results/faults/recovery/metrics.parquet"
+DIRECTIONS = "results/faults/recovery/directions.parquet"
+THRESHOLDS = "results/faults/recovery/thresholds.parquet"
+CONFIG = "results/faults/config.yaml"
+FIGURE = "figures/faults/recovery_mse.pdf"
+
+
+def remove(pipeline, *names):
+    for name in names:
+        (pipeline.folder / name).unlink()
+
+
+def assert_equal(pipeline, finished, *names):
+    """Tables and arrays by value, figures by bytes."""
+    for name in names:
+        ours, theirs = pipeline.folder / name, finished.folder / name
+        if name.endswith(".parquet"):
+            assert read_table(ours).equals(read_table(theirs)), name
+        elif name.endswith(".safetensors"):
+            arrays, expected = read_arrays(ours), read_arrays(theirs)
+            assert arrays.keys() == expected.keys()
+            for key in expected:
+                np.testing.assert_array_equal(arrays[key], expected[key])
+        else:
+            assert ours.read_bytes() == theirs.read_bytes(), name
+
+
+def temporary_files(folder):
+    return [path for path in folder.rglob(".*.*") if path.suffix in (".parquet", ".safetensors")]
+
+
+def test_killed_jobs_and_a_killed_snakemake(pipeline, finished, tmp_path):
+    """A training of two networks, four epochs each, is ended twice and its state damaged."""
+    remove(pipeline, TRAINED, TRAINED.replace("checkpoints.safetensors", "history.parquet"))
+    log = pipeline.logs / "train_model/mlp/seeds0-1.log"
+    scratch = pipeline.folder / "scratch"
+
+    # kill -9 of the job, while the second epoch of the first network is being saved.
+    mark = tmp_path / "second"
+    run = pipeline.start(
+        TRAINED, faults=[pipeline.fault("train_model.py", "training-", count=2, mark=mark)]
+    )
+    os.kill(run.job_at(mark), signal.SIGKILL)
+    assert run.wait() != 0
+    assert "logs/faults/train_model/mlp/seeds0-1.log" in run.output
+    assert "mlp, replicate 0: epochs: 1/4" in run.output
+    assert "Traceback" not in run.output
+    assert run.executed == {"train_model": 1}
+    assert len(temporary_files(scratch)) == 1
+
+    # kill -9 of Snakemake, while the second epoch of the second network is being saved.
+    mark = tmp_path / "fifth"
+    run = pipeline.start(
+        TRAINED, faults=[pipeline.fault("train_model.py", "training-", count=5, mark=mark)]
+    )
+    job = run.job_at(mark)
+    assert log.read_text().startswith("mlp, replicate 0: epochs: 1/4")
+    run.process.kill()
+    run.wait()
+    assert psutil.Process(job).is_running()
+
+    # One of the two states is cut off as well.
+    states = sorted(scratch.glob("training-*"), key=lambda path: path.stat().st_mtime)
+    assert len(states) == 2
+    os.truncate(states[0], states[0].stat().st_size // 2)
+
+    run = pipeline.run(TRAINED)
+    assert f"stopping job process {job} of a run that was killed" in run.output
+    assert not psutil.pid_exists(job) or psutil.Process(job).status() == psutil.STATUS_ZOMBIE
+    assert run.executed == {"train_model": 1}
+    lines = log.read_text()
+    assert f"training starts again: {states[0].relative_to(pipeline.folder)}" in lines
+    assert "mlp, replicate 0: epochs: 0/4" in lines
+    assert "mlp, replicate 1: epochs: 1/4" in lines
+    assert "mlp, replicate 1: epochs: 0/4" not in lines
+    assert_equal(pipeline, finished, TRAINED)
+    assert list(scratch.iterdir()) == []
+
+
+def test_jobs_killed_while_they_write(pipeline, finished):
+    """Half of a table and of the second file of a figure are on disk when their jobs die."""
+    remove(pipeline, THRESHOLDS, FIGURE, FIGURE.replace(".pdf", ".png"))
+    faults = [
+        pipeline.fault("collect_tables.py", "thresholds"),
+        pipeline.fault("plot_recovery_mse.py", "recovery_mse.png"),
+    ]
+    options = ["--keep-going"]
+    run = pipeline.run(THRESHOLDS, FIGURE, cores=2, options=options, faults=faults, fails=True)
+    assert run.executed == {"collect_recovery": 1, "plot_recovery_mse": 1}
+    for log in ("collect_recovery/thresholds.log", "plot_recovery_mse.log"):
+        assert f"logs/faults/{log}" in run.output
+    assert not (pipeline.folder / THRESHOLDS).exists()
+    assert list(pipeline.figures.glob("[!.]*")) == []
+    assert len(temporary_files(pipeline.results / "recovery")) == 1
+    assert len(list(pipeline.figures.glob(".*"))) == 1
+
+    run = pipeline.run(THRESHOLDS, FIGURE, cores=2, options=options)
+    assert run.executed == {"collect_recovery": 1, "plot_recovery_mse": 1}
+    assert_equal(pipeline, finished, THRESHOLDS, FIGURE, FIGURE.replace(".pdf", ".png"))
+    assert temporary_files(pipeline.results) == list(pipeline.figures.glob(".*")) == []
+
+
+def test_two_runs_at_once_a_polite_end_and_ctrl_c(pipeline, finished, tmp_path):
+    remove(pipeline, DIRECTIONS, THRESHOLDS)
+    mark = tmp_path / "directions"
+    waiting = pipeline.fault("collect_tables.py", "directions", mark=mark)
+    first = pipeline.start(DIRECTIONS, CONFIG, faults=[waiting])
+    job = first.job_at(mark)
+
+    # The same files: refused, and the job goes on.
+    second = pipeline.run(DIRECTIONS, fails=True)
+    assert second.executed == {}
+    assert "no other Snakemake process is trying to create the same files" in second.output
+    assert "Traceback" not in second.output
+    # Other files: both work.
+    assert pipeline.run(THRESHOLDS).executed == {"collect_recovery": 1}
+    assert psutil.Process(job).is_running()
+
+    # SIGTERM to Snakemake: the running job is finished, no other is started.
+    first.process.terminate()
+    mark.unlink()
+    assert first.wait() != 0
+    assert first.executed == {"collect_recovery": 1}
+    assert_equal(pipeline, finished, DIRECTIONS, THRESHOLDS)
+
+    # Ctrl-C: to plain Snakemake, whose folder is not free for run.py either.
+    mark = tmp_path / "configuration"
+    waiting = pipeline.fault("write_config.py", "config.yaml", mark=mark)
+    first = pipeline.start(DIRECTIONS, CONFIG, faults=[waiting], by="-m snakemake")
+    first.job_at(mark)
+    second = pipeline.run(CONFIG, fails=True)
+    assert "no other Snakemake process is trying to create the same files" in second.output
+    first.signal(signal.SIGINT)
+    assert first.wait() != 0
+    assert first.executed == {"write_config": 1}
+    assert not (pipeline.folder / CONFIG).exists()
+
+    run = pipeline.run(DIRECTIONS, CONFIG)
+    assert run.executed == {"write_config": 1}
+    assert (pipeline.folder / CONFIG).exists()
+
+
+def test_a_full_disk(pipeline, finished):
+    results = pipeline.mount("results", size=4000)
+    scratch = pipeline.mount("scratch", size=8)
+    remove(pipeline, THRESHOLDS, TRAINED, MEASURED)
+    with pytest.raises(OSError, match="No space left"):
+        (results / "filler").write_bytes(bytes(8_000_000))
+    targets = {"cores": 2, "options": ["--keep-going"]}
+    run = pipeline.run(THRESHOLDS, TRAINED, fails=True, **targets)
+    for log, file in (
+        ("collect_recovery/thresholds.log", THRESHOLDS),
+        ("train_model/mlp/seeds0-1.log", "scratch/training-"),
+    ):
+        for text in (run.output, (pipeline.logs / log).read_text()):
+            assert f"error: {file}" in text
+            assert "cannot be written" in text
+            assert "No space left on device" in text
+    assert "Traceback" not in run.output
+    assert not (pipeline.folder / THRESHOLDS).exists()
+    assert not (pipeline.folder / TRAINED).exists()
+    assert temporary_files(results) == list(scratch.iterdir()) == []
+
+    pipeline.remount(results, "size=20000k")
+    pipeline.remount(scratch, "size=1000k")
+    run = pipeline.run(THRESHOLDS, TRAINED, **targets)
+    assert run.executed == {"collect_recovery": 1, "train_model": 1}
+    assert_equal(pipeline, finished, THRESHOLDS, TRAINED)
+
+
+def test_read_only_results(pipeline, finished):
+    results = pipeline.mount("results", size=20_000)
+    remove(pipeline, THRESHOLDS)
+    pipeline.remount(results, "ro")
+    run = pipeline.run(THRESHOLDS, fails=True)
+    assert "results/ cannot be written (read-only?); nothing was started" in run.output
+    assert "Traceback" not in run.output
+    assert run.executed == {}
+
+    pipeline.remount(results, "rw")
+    assert pipeline.run(THRESHOLDS).executed == {"collect_recovery": 1}
+    assert_equal(pipeline, finished, THRESHOLDS)
+
+
+def test_damaged_tables_and_checkpoints(pipeline, finished):
+    """Their times are kept, so that Snakemake sees no change."""
+    remove(pipeline, FIGURE, FIGURE.replace(".pdf", ".png"), MEASURED)
+    for name in (METRICS, TRAINED):
+        path = pipeline.folder / name
+        times = path.stat()
+        content = bytearray(path.read_bytes())
+        if name == METRICS:
+            content[200] ^= 1
+        else:
+            del content[len(content) // 2 :]
+        path.write_bytes(content)
+        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+    targets = {"cores": 2, "options": ["--keep-going"]}
+    run = pipeline.run(FIGURE, MEASURED, fails=True, **targets)
+    assert run.executed == {"plot_recovery_mse": 1, "measure_curvature": 1}
+    assert f"error: {METRICS}: " in run.output
+    assert f"error: {TRAINED}: " in run.output
+    assert "Traceback" not in run.output
+    assert list(pipeline.figures.iterdir()) == []
+    assert not (pipeline.folder / MEASURED).exists()
+
+    remove(pipeline, METRICS, TRAINED)
+    run = pipeline.run(FIGURE, MEASURED, **targets)
+    assert run.executed == {
+        "collect_recovery": 1,
+        "plot_recovery_mse": 1,
+        "train_model": 1,
+        "measure_curvature": 1,
+    }
+    assert_equal(pipeline, finished, METRICS, FIGURE, TRAINED, MEASURED)

@@ -1,0 +1,216 @@
+"""Files that belong together pass; every way in which they do not is named."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.figure import Figure
+
+from spectral_laws.artifacts import read_arrays, read_table, write_arrays, write_table
+from spectral_laws.errors import DataError
+from spectral_laws.plotting.style import save_figure
+from spectral_laws.provenance import Provenance, forget_inputs
+from spectral_laws.verification import (
+    collect_provenance,
+    compare_runs,
+    find_changes,
+    find_contradictions,
+    find_excesses,
+    read_chain,
+    read_jobs,
+    read_record,
+)
+
+DATA = Path("results/tiny/data.safetensors")
+TABLE = Path("results/tiny/sums.parquet")
+TIMES = Path("results/tiny/sums_times.parquet")
+PDF, PNG = Path("figures/tiny/sums.pdf"), Path("figures/tiny/sums.png")
+TIMED_PDF, TIMED_PNG = Path("figures/tiny/speed.pdf"), Path("figures/tiny/speed.png")
+
+
+def draw(tables: list[Path], pdf: Path, png: Path, **parameters) -> None:
+    """A figure of the first column of tables, as a job of its own."""
+    forget_inputs()
+    figure = Figure(figsize=(2, 2))
+    axes = figure.subplots()
+    for path in tables:
+        axes.plot(read_table(path).iloc[:, 0])
+    save_figure(figure, pdf, png, **parameters)
+
+
+def run_pipeline(*, scale: float = 1.0, seconds: float = 1.0) -> None:
+    """Data -> table (and its seconds) -> figures, each as a job of its own."""
+    forget_inputs()
+    write_arrays({"x": scale * np.arange(5.0)}, DATA, Provenance({"scale": scale}, 1))
+    forget_inputs()
+    x = read_arrays(DATA)["x"]
+    write_table(pd.DataFrame({"sum": x.cumsum()}), TABLE, Provenance({}))
+    write_table(pd.DataFrame({"seconds": seconds * x, "step": range(5)}), TIMES, Provenance({}))
+    draw([TABLE], PDF, PNG, title="a (b) \\ c")
+    draw([TABLE, TIMES], TIMED_PDF, TIMED_PNG)
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """A finished run in a folder of its own."""
+    folder = tmp_path / "run"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    run_pipeline()
+    return folder
+
+
+def contradictions() -> list[str]:
+    return list(find_contradictions(read_chain([PDF, PNG, TIMED_PDF, TIMED_PNG])))
+
+
+def test_a_sound_run_has_no_contradiction_and_its_chain_reaches_the_data(run):
+    assert list(read_chain([PDF])) == [PDF, DATA, TABLE]
+    assert contradictions() == []
+
+
+def test_pdf_and_png_hold_the_same_record_with_the_parameters(run):
+    records = [read_record(PDF), read_record(PNG)]
+    assert records[0] == records[1]
+    assert records[0]["parameters"] == {"title": "a (b) \\ c"}
+    assert set(records[0]["inputs"]) == {TABLE.as_posix()}
+    assert {"matplotlib", "numpy", "python"} <= set(records[0]["versions"])
+
+
+def test_figures_of_other_tables_are_found(run):
+    forget_inputs()
+    write_table(pd.DataFrame({"sum": np.zeros(5)}), TABLE, Provenance({}))
+    found = contradictions()
+    for path in (PDF, PNG, TIMED_PDF, TIMED_PNG):
+        assert f"{path}: was made from another {TABLE} than the one on disk" in found
+    assert len(found) == 4
+
+
+def test_a_table_of_other_data_is_found(run):
+    write_arrays({"x": np.ones(5)}, DATA, Provenance({}))
+    assert contradictions() == [
+        f"{table}: was made from another {DATA} than the one on disk" for table in (TABLE, TIMES)
+    ]
+
+
+def flipped(content: bytes, place: int) -> bytes:
+    return content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :]
+
+
+def test_one_changed_bit_is_found_or_harmless(run):
+    table, found = read_table(TABLE), 0
+    whole = TABLE.read_bytes()
+    for place in range(0, len(whole), 3):
+        TABLE.write_bytes(flipped(whole, place))
+        try:
+            pd.testing.assert_frame_equal(read_table(TABLE), table)
+        except DataError as error:
+            found += str(TABLE) in str(error)
+    assert found > len(whole) // 9
+    TABLE.write_bytes(whole)
+    whole = DATA.read_bytes()
+    place = whole.find(np.float64(3.0).tobytes())
+    DATA.write_bytes(flipped(whole, place))
+    assert contradictions()[0].startswith(f"{DATA}: damaged, its content is not what was written")
+
+
+def test_pdf_and_png_of_different_runs_are_found(run):
+    keep = PNG.read_bytes()
+    draw([TABLE], PDF, PNG, title="other")
+    PNG.write_bytes(keep)
+    assert contradictions() == [f"{PDF}: drawn in another run than its PNG"]
+
+
+@pytest.mark.parametrize("path", [PDF, PNG])
+def test_figures_without_or_with_a_damaged_record_are_refused_by_name(run, path):
+    content = path.read_bytes()
+    for changed in (content[:100], content.replace(b"spectral_laws", b"spectral_paws"), b""):
+        path.write_bytes(changed)
+        with pytest.raises(DataError, match=path.name):
+            read_record(path)
+    path.unlink()
+    with pytest.raises(DataError, match=f"{path}: no such"):
+        read_chain([path])
+
+
+def benchmark(name: str, *, memory: float, load: float, extended: bool = True) -> None:
+    path = Path("results/tiny/benchmarks", f"{name}.tsv")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    row = {"s": 12.5, "max_rss": memory, "mean_load": load}
+    if extended:
+        row |= {"rule_name": name, "threads": 2, "resources": "{'mem_mb': 1000, 'gpu': 0}"}
+    pd.DataFrame([row]).to_csv(path, sep="\t", index=False)
+
+
+def test_jobs_beyond_their_declared_limits_are_found(run):
+    benchmark("modest", memory=999, load=210)
+    benchmark("greedy", memory=1001, load=20)
+    benchmark("busy", memory=10, load=390)
+    benchmark("unknown", memory=5000, load=900, extended=False)
+    benchmark("short", memory=float("nan"), load=0)
+    jobs = read_jobs(Path("results/tiny/benchmarks"))
+    assert len(jobs) == 5
+    assert jobs["modest"]["seconds"] == 12.5
+    assert jobs["unknown"]["declared_memory_mb"] is None
+    assert list(find_excesses(jobs)) == [
+        "busy: kept 3.9 cores busy, its rule declares 2",
+        "greedy: used 1001 MB of memory, its rule declares 1000",
+    ]
+    Path("results/tiny/benchmarks/modest.tsv").write_text("s\n")
+    with pytest.raises(DataError, match=r"modest\.tsv: not a benchmark file"):
+        read_jobs(Path("results/tiny/benchmarks"))
+
+
+def verify(root) -> subprocess.CompletedProcess:
+    command = [sys.executable, str(root / "workflow" / "verify.py"), "tiny"]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60)
+
+
+def test_the_command_passes_a_sound_run_and_fails_a_changed_one(run, root):
+    assert "finish a run first" in verify(root).stderr
+    benchmark("modest", memory=999, load=210)
+    files = [TABLE, PDF, PNG, TIMED_PDF, TIMED_PNG]
+    collected = collect_provenance(files, Path("results/tiny/benchmarks"))
+    assert set(collected["files"]) == {str(path) for path in [*files, DATA, TIMES]}
+    assert collected["files"][str(TABLE)]["inputs"] == collected["files"][str(TIMES)]["inputs"]
+    Path("results/tiny/provenance.json").write_text(json.dumps(collected))
+    done = verify(root)
+    assert done.returncode == 0, done.stderr
+    assert "all sound" in done.stdout
+    assert "999.0 of 1000 MB (modest)" in done.stdout
+    with PNG.open("ab") as file:
+        file.write(b"x")
+    TIMED_PDF.unlink()
+    assert list(find_changes(collected)) == [
+        f"{TIMED_PDF}: listed, but gone",
+        f"{PNG}: changed since the run was recorded",
+    ]
+    done = verify(root)
+    assert done.returncode == 1
+    assert "changed since the run was recorded" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_runs_are_equal_but_for_seconds_and_every_difference_is_named(run, monkeypatch):
+    other = run.parent / "other"
+    other.mkdir()
+    monkeypatch.chdir(other)
+    run_pipeline(seconds=7.0)
+    result = compare_runs(run, other, "tiny")
+    assert result.differences == []
+    assert result.compared == 7
+    assert result.timed == [str(path) for path in (TIMED_PDF, TIMED_PNG, TIMES)]
+    run_pipeline(scale=2.0, seconds=7.0)
+    result = compare_runs(run, other, "tiny")
+    assert result.differences == [
+        f"{path}: differs" for path in (TIMED_PDF, TIMED_PNG, PDF, PNG, DATA, TABLE)
+    ]
+    os.remove(TABLE)
+    assert f"{TABLE}: only in {run}" in compare_runs(run, other, "tiny").differences
+    with pytest.raises(DataError, match="no results of preset 'other'"):
+        compare_runs(run, other, "other")
