@@ -1,5 +1,6 @@
 # make reproduce   everything of one preset: PRESET=laptop (default), smoke or paper
-# make unlock      after a kill: frees the folder for the next run
+#                  after whatever ended it, the same command goes on
+# make verify      are the figures from the tables on disk, nothing damaged, limits kept?
 # make test        the whole test suite
 # make check       style, types and dry runs
 
@@ -9,7 +10,7 @@ CORES ?= 2
 BIN := .venv/bin
 CONFIGFILE := $(if $(filter laptop,$(PRESET)),,--configfile config/$(PRESET).yaml)
 
-.PHONY: reproduce unlock test check install
+.PHONY: reproduce verify test check install
 
 install: .venv/installed
 
@@ -25,12 +26,11 @@ reproduce: install
 	@test -z '$(CONFIGFILE)' || test -f config/$(PRESET).yaml || { \
 	  echo "no preset '$(PRESET)'; there are laptop $(basename $(notdir $(wildcard config/*.yaml)))" >&2; \
 	  exit 2; }
-	$(BIN)/python workflow/run.py --cores $(CORES) $(CONFIGFILE) $(ARGS)
+	$(BIN)/python workflow/run.py --cores $(CORES) $(CONFIGFILE)
 	@echo "done: read results/$(PRESET)/claims.md, look at figures/$(PRESET)/"
 
-# After a kill, a power cut or a closed terminal; first let jobs that still run end.
-unlock: install
-	$(BIN)/snakemake --unlock --cores 1
+verify: install
+	$(BIN)/python workflow/verify.py $(PRESET)
 
 test: install
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n $(CORES) --dist loadgroup

@@ -6,7 +6,8 @@ Snakemake locks the folder while it runs. A run that was killed (`kill -9`, a po
 terminal) leaves its lock, and perhaps jobs that nobody waits for any more. If such a lock is there
 and no run is alive, this stops those jobs, removes the lock and starts Snakemake; finished files
 stay, a training goes on from its last epoch. If a run is alive, Snakemake decides: two runs may
-work side by side on different files, and one that wants the same files is refused.
+work side by side on different files, and one that wants the same files is refused. A dry run
+changes nothing and looks at no lock.
 """
 
 import argparse
@@ -16,6 +17,8 @@ import platform
 import shutil
 import subprocess
 import sys
+import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -24,14 +27,36 @@ from spectral_laws.errors import ConfigError
 from spectral_laws.settings.yaml_files import read_yaml
 
 STATE = Path(".snakemake")
+ROOM = 1_000_000  # bytes that Snakemake needs for its own records
+DRY = {"-n", "--dry-run", "--dryrun"}
 
 
 def main() -> None:
-    """Take our own lock, clean up after a dead run, and become Snakemake."""
+    """Take our own lock, clean up after a dead run, and become Snakemake, which keeps the lock."""
     if not Path("Snakefile").exists():
         sys.exit("there is no Snakefile here: run this from the project's own folder")
     check_configuration(sys.argv[1:])
+    if DRY.isdisjoint(sys.argv):
+        try:
+            lock = take_lock()
+        except OSError as error:
+            sys.exit(
+                f"{error.filename or STATE}: {error.strerror}; Snakemake keeps its records in "
+                f"{STATE.resolve()}, nothing was started"
+            )
+        os.set_inheritable(lock, True)
+    os.execv(sys.executable, [sys.executable, "-m", "snakemake", *sys.argv[1:]])
+
+
+def take_lock() -> int:
+    """The file whose lock says that a run is alive; what a dead run has left is cleaned up.
+
+    Raises:
+        OSError: if there is no room for Snakemake's records, or the place is read-only.
+    """
     STATE.mkdir(exist_ok=True)
+    with tempfile.TemporaryFile(dir=STATE) as file:  # Snakemake would end in a traceback
+        file.write(bytes(ROOM))
     # The kernel drops this lock when the process that holds it ends, however it ends.
     lock = os.open(STATE / "run.lock", os.O_RDWR | os.O_CREAT, 0o666)
     try:
@@ -44,23 +69,7 @@ def main() -> None:
         os.truncate(lock, 0)
         os.pwrite(lock, platform.node().encode(), 0)
     fcntl.flock(lock, fcntl.LOCK_SH)
-    os.set_inheritable(lock, True)
-    os.execv(sys.executable, [sys.executable, "-m", "snakemake", *sys.argv[1:]])
-
-
-def check_configuration(arguments: list[str]) -> None:
-    """Read the configuration files of the command line before Snakemake does.
-
-    Snakemake runs templates that they hold, and never ends on some aliases; here both are refused.
-    """
-    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    names = ("--configfile", "--configfiles")
-    parser.add_argument(*names, nargs="+", action="extend", type=Path, default=[], dest="files")
-    try:
-        for path in parser.parse_known_args(arguments)[0].files:
-            read_yaml(path)
-    except ConfigError as error:
-        sys.exit(f"error: {error}")
+    return lock
 
 
 def snakemake_runs_here() -> bool:

@@ -14,7 +14,6 @@ pytestmark = pytest.mark.xdist_group("faults")
 TRAINED = "results/faults/curvature/mlp/seeds0-1/checkpoints.safetensors"
 MEASURED = "results/faults/curvature/mlp/seeds0-1/spectra.parquet"
 METRICS = "results/faults/recovery/metrics.parquet"
-DIRECTIONS = "results/faults/recovery/directions.parquet"
 THRESHOLDS = "results/faults/recovery/thresholds.parquet"
 CONFIG = "results/faults/config.yaml"
 FIGURE = "figures/faults/recovery_mse.pdf"
@@ -116,14 +115,14 @@ def test_jobs_killed_while_they_write(pipeline, finished):
 
 
 def test_two_runs_at_once_a_polite_end_and_ctrl_c(pipeline, finished, tmp_path):
-    remove(pipeline, DIRECTIONS, THRESHOLDS)
-    mark = tmp_path / "directions"
-    waiting = pipeline.fault("collect_tables.py", "directions", mark=mark)
-    first = pipeline.start(DIRECTIONS, CONFIG, faults=[waiting])
+    remove(pipeline, METRICS, THRESHOLDS)
+    mark = tmp_path / "metrics"
+    waiting = pipeline.fault("collect_tables.py", "metrics", mark=mark)
+    first = pipeline.start(METRICS, CONFIG, faults=[waiting])
     job = first.job_at(mark)
 
     # The same files: refused, and the job goes on.
-    second = pipeline.run(DIRECTIONS, fails=True)
+    second = pipeline.run(METRICS, fails=True)
     assert second.executed == {}
     assert "no other Snakemake process is trying to create the same files" in second.output
     assert "Traceback" not in second.output
@@ -136,12 +135,12 @@ def test_two_runs_at_once_a_polite_end_and_ctrl_c(pipeline, finished, tmp_path):
     mark.unlink()
     assert first.wait() != 0
     assert first.executed == {"collect_recovery": 1}
-    assert_equal(pipeline, finished, DIRECTIONS, THRESHOLDS)
+    assert_equal(pipeline, finished, METRICS, THRESHOLDS)
 
     # Ctrl-C: to plain Snakemake, whose folder is not free for run.py either.
     mark = tmp_path / "configuration"
     waiting = pipeline.fault("write_config.py", "config.yaml", mark=mark)
-    first = pipeline.start(DIRECTIONS, CONFIG, faults=[waiting], by="-m snakemake")
+    first = pipeline.start(METRICS, CONFIG, faults=[waiting], by="-m snakemake")
     first.job_at(mark)
     second = pipeline.run(CONFIG, fails=True)
     assert "no other Snakemake process is trying to create the same files" in second.output
@@ -150,7 +149,7 @@ def test_two_runs_at_once_a_polite_end_and_ctrl_c(pipeline, finished, tmp_path):
     assert first.executed == {"write_config": 1}
     assert not (pipeline.folder / CONFIG).exists()
 
-    run = pipeline.run(DIRECTIONS, CONFIG)
+    run = pipeline.run(METRICS, CONFIG)
     assert run.executed == {"write_config": 1}
     assert (pipeline.folder / CONFIG).exists()
 
@@ -216,7 +215,7 @@ def test_damaged_tables_and_checkpoints(pipeline, finished):
     assert f"error: {METRICS}: " in run.output
     assert f"error: {TRAINED}: " in run.output
     assert "Traceback" not in run.output
-    assert list(pipeline.figures.iterdir()) == []
+    assert not (pipeline.folder / FIGURE).exists()
     assert not (pipeline.folder / MEASURED).exists()
 
     remove(pipeline, METRICS, TRAINED)

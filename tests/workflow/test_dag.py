@@ -1,6 +1,7 @@
 """The pipeline's graph: what is planned, and what an edit reruns."""
 
 import os
+import resource
 from contextlib import contextmanager
 
 import pytest
@@ -62,11 +63,20 @@ def edited(project, name, old="", new="# edited"):
     os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
 
 
+def processor_seconds():
+    """Of all child processes that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 # In the paper preset 96 of the jobs are races, of hours each, which nothing is gained by joining.
 @pytest.mark.parametrize(("preset", "most"), [("laptop", 300), ("smoke", 300), ("paper", 400)])
-def test_every_preset_can_be_planned_in_few_jobs(project, preset, most):
+def test_every_preset_can_be_planned_in_few_jobs_and_seconds(project, preset, most):
     arguments = () if preset == "laptop" else ("--configfile", f"config/{preset}.yaml")
+    before = processor_seconds()
     jobs = project.planned(*arguments)
+    # Of the processor, so that other work on the machine does not count.
+    assert processor_seconds() - before < 10
     assert jobs["recover_features"] > jobs["fit_baselines"] > 0
     assert jobs["train_model"] == jobs["measure_curvature"] > 0
     assert jobs["tune_method"] == jobs["train_method"] > 0

@@ -4,7 +4,6 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from pytorch_optimizer import SOAP
 from torch import Tensor, nn
 from torch.optim import SGD, AdamW, Muon, Optimizer
 
@@ -73,6 +72,9 @@ def build_optimizer(
         return _alone(AdamW(groups, betas=(momentum, _ADAM_DECAY)))
     if method.optimizer == "soap":
         groups = _groups(model, weight_decay, rates)
+        # Here, because it takes a second to load and no other method needs it.
+        from pytorch_optimizer import SOAP
+
         return _alone(SOAP(groups, betas=(momentum, _SOAP_DECAY)))
     if method.optimizer == "muon":
         return _muon(model, momentum, weight_decay)
