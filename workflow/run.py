@@ -41,11 +41,26 @@ def main() -> None:
             lock = take_lock()
         except OSError as error:
             sys.exit(
-                f"{error.filename or STATE}: {error.strerror}; Snakemake keeps its records in "
-                f"{STATE.resolve()}, nothing was started"
+                f"{STATE.resolve()}: {error.strerror}; Snakemake keeps its records there, nothing "
+                "was started"
             )
         os.set_inheritable(lock, True)
     os.execv(sys.executable, [sys.executable, "-m", "snakemake", *sys.argv[1:]])
+
+
+def check_configuration(arguments: list[str]) -> None:
+    """Read the configuration files of the command line before Snakemake does.
+
+    Snakemake runs templates that they hold, and never ends on some aliases; here both are refused.
+    """
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    names = ("--configfile", "--configfiles")
+    parser.add_argument(*names, nargs="+", action="extend", type=Path, default=[], dest="files")
+    try:
+        for path in parser.parse_known_args(arguments)[0].files:
+            read_yaml(path)
+    except ConfigError as error:
+        sys.exit(f"error: {error}")
 
 
 def take_lock() -> int:
@@ -88,7 +103,8 @@ def clean_up(host: str) -> None:
     if host not in ("", platform.node()):
         sys.exit(
             f"a run that was started on {host} has not ended well, and only there it can be known "
-            f"whether it still runs: start this on {host}, or delete {STATE / 'locks'} if it is dead"
+            f"whether it still runs: start this on {host}, or delete {STATE / 'locks'} if it is "
+            "dead"
         )
     stop_processes(orphans())
     cancel_cluster_jobs()
@@ -100,13 +116,13 @@ def clean_up(host: str) -> None:
 def orphans() -> list[psutil.Process]:
     """Job processes in this folder whose Snakemake is gone: the shell of a job and its scripts."""
     found = []
-    for process in psutil.process_iter(["cmdline", "cwd", "ppid"]):
-        facts = process.info
-        if facts["cwd"] != str(Path.cwd()) or not is_job_shell(facts["cmdline"]):
+    for process in psutil.process_iter(["cmdline", "cwd"]):
+        if process.info["cwd"] != str(Path.cwd()) or not is_job_shell(process.info["cmdline"]):
             continue
-        parent = psutil.Process(facts["ppid"]) if psutil.pid_exists(facts["ppid"]) else None
-        if parent is None or not is_snakemake(parent.cmdline()):
-            found += [process, *process.children(recursive=True)]
+        with suppress(psutil.Error):  # it may end at any time
+            parent = process.parent()
+            if parent is None or not is_snakemake(parent.cmdline()):
+                found += [process, *process.children(recursive=True)]
     return found
 
 
@@ -124,10 +140,13 @@ def stop_processes(processes: list[psutil.Process]) -> None:
     """Ask processes to end, and kill those that have not after ten seconds."""
     for process in processes:
         print(f"stopping job process {process.pid} of a run that was killed", file=sys.stderr)
-        process.terminate()
+        with suppress(psutil.NoSuchProcess):
+            process.terminate()
     _, alive = psutil.wait_procs(processes, timeout=10)
     for process in alive:
-        process.kill()
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
+    psutil.wait_procs(alive, timeout=10)
 
 
 def cancel_cluster_jobs() -> None:
@@ -135,12 +154,18 @@ def cancel_cluster_jobs() -> None:
     if shutil.which("squeue") is None:
         return
     command = ["squeue", "--noheader", "--user", str(os.getuid()), "--format", "%A %Z"]
-    listed = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    try:
+        listed = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    except subprocess.SubprocessError as error:
+        print(
+            f"SLURM does not say whether jobs of the killed run are left: {error}", file=sys.stderr
+        )
+        return
     for line in listed.stdout.splitlines():
         job, _, folder = line.strip().partition(" ")
         if folder == str(Path.cwd()):
             print(f"cancelling SLURM job {job} of a run that was killed", file=sys.stderr)
-            subprocess.run(["scancel", job], check=True, timeout=60)
+            subprocess.run(["scancel", job], timeout=60)  # it may have ended by now
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from pathlib import Path
 import yaml
 from one_machine import ROOT, Cluster, copy_project, why_not, write_profile
 
+HERE = Path(__file__).resolve().parent
 GPU_RULES = ["train_model", "measure_curvature"]
 # A job of SLURM costs five seconds more than the same job in a local run, and those of this preset
 # take as long themselves: several of them make one.

@@ -5,12 +5,14 @@ import re
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import yaml
 from one_machine import copy_project, wait_for, write_profile
 
 pytestmark = pytest.mark.xdist_group("cluster")
+QUICK = Path(__file__).with_name("quick_snakemake.py")
 
 
 class Project:
@@ -20,9 +22,9 @@ class Project:
         self.folder = copy_project(folder)
         self._quick = write_profile(folder)
 
-    def start(self, *arguments):
+    def start(self, *arguments, program="workflow/run.py"):
         """Start a run; its output can be read."""
-        command = [sys.executable, "workflow/run.py", *arguments]
+        command = [sys.executable, program, *arguments]
         return subprocess.Popen(
             [*command, "--profile", "profiles/slurm", "--profile", str(self._quick)],
             cwd=self.folder,
@@ -73,7 +75,7 @@ def test_a_failing_job_is_reported_with_its_log(project):
     table.parent.mkdir(parents=True)
     table.write_bytes(b"PAR1 and nothing else")
     figure = "figures/smoke/recovery_spectrum.pdf"
-    output, status = end_of(project.start(figure, "--retries", "0"))
+    output, status = end_of(project.start(figure, "--retries", "0", program=QUICK))
     assert status != 0
     assert "log: logs/smoke/plot_recovery_spectrum.log" in output
     assert re.search(r"log: \S+/logs/slurm/group_recovery\S+/\d+\.log", output)

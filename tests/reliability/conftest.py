@@ -68,6 +68,8 @@ class Run:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
+                # What a shell has started in the background ignores Ctrl-C, and so would its heirs.
+                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
             )
 
     @property
@@ -184,7 +186,7 @@ def finished(make_project, tmp_path_factory):
     try:
         pipeline.run(
             "results/faults/recovery/thresholds.parquet",
-            "results/faults/curvature/mlp/seeds0-1/spectra.parquet",
+            "results/faults/curvature/mlp/seeds0-1/checkpoints.safetensors",
             "figures/faults/recovery_mse.pdf",
             cores=2,
         )

@@ -1,18 +1,24 @@
 """What ends a run in the middle, for real: afterwards the same command continues."""
 
+import importlib.util
 import os
 import signal
+import subprocess
+import sys
 
 import numpy as np
 import psutil
 import pytest
+from pyarrow.parquet import read_metadata
 
-from spectral_laws.artifacts import read_arrays, read_table
+from spectral_laws.artifacts import read_arrays, read_provenance, read_table
 
 pytestmark = pytest.mark.xdist_group("faults")
 
 TRAINED = "results/faults/curvature/mlp/seeds0-1/checkpoints.safetensors"
+HISTORY = "results/faults/curvature/mlp/seeds0-1/history.parquet"
 MEASURED = "results/faults/curvature/mlp/seeds0-1/spectra.parquet"
+TEACHERS = "results/faults/recovery/quadratic/d8/seeds0-1/thresholds.parquet"
 METRICS = "results/faults/recovery/metrics.parquet"
 THRESHOLDS = "results/faults/recovery/thresholds.parquet"
 CONFIG = "results/faults/config.yaml"
@@ -45,7 +51,7 @@ def temporary_files(folder):
 
 def test_killed_jobs_and_a_killed_snakemake(pipeline, finished, tmp_path):
     """A training of two networks, four epochs each, is ended twice and its state damaged."""
-    remove(pipeline, TRAINED, TRAINED.replace("checkpoints.safetensors", "history.parquet"))
+    remove(pipeline, TRAINED, HISTORY)
     log = pipeline.logs / "train_model/mlp/seeds0-1.log"
     scratch = pipeline.folder / "scratch"
 
@@ -118,7 +124,8 @@ def test_two_runs_at_once_a_polite_end_and_ctrl_c(pipeline, finished, tmp_path):
     remove(pipeline, METRICS, THRESHOLDS)
     mark = tmp_path / "metrics"
     waiting = pipeline.fault("collect_tables.py", "metrics", mark=mark)
-    first = pipeline.start(METRICS, CONFIG, faults=[waiting])
+    order = ["--prioritize", METRICS]
+    first = pipeline.start(METRICS, CONFIG, options=order, faults=[waiting])
     job = first.job_at(mark)
 
     # The same files: refused, and the job goes on.
@@ -137,13 +144,11 @@ def test_two_runs_at_once_a_polite_end_and_ctrl_c(pipeline, finished, tmp_path):
     assert first.executed == {"collect_recovery": 1}
     assert_equal(pipeline, finished, METRICS, THRESHOLDS)
 
-    # Ctrl-C: to plain Snakemake, whose folder is not free for run.py either.
+    # Ctrl-C, to plain Snakemake.
     mark = tmp_path / "configuration"
     waiting = pipeline.fault("write_config.py", "config.yaml", mark=mark)
     first = pipeline.start(METRICS, CONFIG, faults=[waiting], by="-m snakemake")
     first.job_at(mark)
-    second = pipeline.run(CONFIG, fails=True)
-    assert "no other Snakemake process is trying to create the same files" in second.output
     first.signal(signal.SIGINT)
     assert first.wait() != 0
     assert first.executed == {"write_config": 1}
@@ -154,13 +159,21 @@ def test_two_runs_at_once_a_polite_end_and_ctrl_c(pipeline, finished, tmp_path):
     assert (pipeline.folder / CONFIG).exists()
 
 
-def test_a_full_disk(pipeline, finished):
+def test_a_read_only_disk_and_then_a_full_one(pipeline, finished):
     results = pipeline.mount("results", size=4000)
     scratch = pipeline.mount("scratch", size=8)
-    remove(pipeline, THRESHOLDS, TRAINED, MEASURED)
+    remove(pipeline, THRESHOLDS, TRAINED, HISTORY)
+    targets = {"cores": 2, "options": ["--keep-going"]}
+
+    pipeline.remount(results, "ro")
+    run = pipeline.run(THRESHOLDS, TRAINED, fails=True, **targets)
+    assert "results/ cannot be written (read-only?); nothing was started" in run.output
+    assert "Traceback" not in run.output
+    assert run.executed == {}
+
+    pipeline.remount(results, "rw")
     with pytest.raises(OSError, match="No space left"):
         (results / "filler").write_bytes(bytes(8_000_000))
-    targets = {"cores": 2, "options": ["--keep-going"]}
     run = pipeline.run(THRESHOLDS, TRAINED, fails=True, **targets)
     for log, file in (
         ("collect_recovery/thresholds.log", THRESHOLDS),
@@ -182,48 +195,132 @@ def test_a_full_disk(pipeline, finished):
     assert_equal(pipeline, finished, THRESHOLDS, TRAINED)
 
 
-def test_read_only_results(pipeline, finished):
-    results = pipeline.mount("results", size=20_000)
-    remove(pipeline, THRESHOLDS)
-    pipeline.remount(results, "ro")
-    run = pipeline.run(THRESHOLDS, fails=True)
-    assert "results/ cannot be written (read-only?); nothing was started" in run.output
-    assert "Traceback" not in run.output
-    assert run.executed == {}
-
-    pipeline.remount(results, "rw")
-    assert pipeline.run(THRESHOLDS).executed == {"collect_recovery": 1}
-    assert_equal(pipeline, finished, THRESHOLDS)
+def damage(path, change):
+    """Change the bytes of a file but not its time, so that Snakemake does not see it."""
+    times = path.stat()
+    content = bytearray(path.read_bytes())
+    change(content)
+    path.write_bytes(content)
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
 
 
 def test_damaged_tables_and_checkpoints(pipeline, finished):
-    """Their times are kept, so that Snakemake sees no change."""
-    remove(pipeline, FIGURE, FIGURE.replace(".pdf", ".png"), MEASURED)
-    for name in (METRICS, TRAINED):
-        path = pipeline.folder / name
-        times = path.stat()
-        content = bytearray(path.read_bytes())
-        if name == METRICS:
-            content[200] ^= 1
-        else:
-            del content[len(content) // 2 :]
-        path.write_bytes(content)
-        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+    remove(pipeline, THRESHOLDS)
+    column = read_metadata(pipeline.folder / TEACHERS).row_group(0).column(0)
+    end = column.data_page_offset + column.total_compressed_size  # of the values of a column
+
+    def flip_a_bit(content):
+        content[end - 2] ^= 1
+
+    def cut_off(content):
+        del content[len(content) // 2 :]
+
+    damage(pipeline.folder / TEACHERS, flip_a_bit)
+    damage(pipeline.folder / TRAINED, cut_off)
     targets = {"cores": 2, "options": ["--keep-going"]}
-    run = pipeline.run(FIGURE, MEASURED, fails=True, **targets)
-    assert run.executed == {"plot_recovery_mse": 1, "measure_curvature": 1}
-    assert f"error: {METRICS}: " in run.output
-    assert f"error: {TRAINED}: " in run.output
+    run = pipeline.run(THRESHOLDS, MEASURED, fails=True, **targets)
+    assert run.executed == {"collect_recovery": 1, "measure_curvature": 1}
+    assert f"error: {TEACHERS}: " in run.output
+    assert f"error: {TRAINED}: not a readable safetensors file" in run.output
     assert "Traceback" not in run.output
-    assert not (pipeline.folder / FIGURE).exists()
+    assert not (pipeline.folder / THRESHOLDS).exists()
     assert not (pipeline.folder / MEASURED).exists()
 
-    remove(pipeline, METRICS, TRAINED)
-    run = pipeline.run(FIGURE, MEASURED, **targets)
+    remove(pipeline, TEACHERS, TRAINED)
+    run = pipeline.run(THRESHOLDS, MEASURED, **targets)
     assert run.executed == {
+        "recover_features": 1,
         "collect_recovery": 1,
-        "plot_recovery_mse": 1,
         "train_model": 1,
         "measure_curvature": 1,
     }
-    assert_equal(pipeline, finished, METRICS, FIGURE, TRAINED, MEASURED)
+    assert_equal(pipeline, finished, TEACHERS, THRESHOLDS, TRAINED)
+    sound = read_provenance(finished.folder / TRAINED)["content"]
+    assert read_provenance(pipeline.folder / MEASURED)["inputs"][TRAINED] == sound
+
+
+def test_no_room_for_the_records_of_snakemake(pipeline):
+    records = pipeline.mount(".snakemake", size=2000)
+    with pytest.raises(OSError, match="No space left"):
+        (records / "filler").write_bytes(bytes(4_000_000))
+    run = pipeline.run(THRESHOLDS, fails=True)
+    assert f"{records}: No space left on device" in run.output
+    assert len(run.output.splitlines()) == 1
+    pipeline.remount(records, "ro")
+    run = pipeline.run(THRESHOLDS, fails=True)
+    assert f"{records}: Read-only file system" in run.output
+    assert len(run.output.splitlines()) == 1
+
+
+class Started(Exception):  # noqa: N818  (no error: run.py has become Snakemake)
+    """Raised in place of becoming Snakemake."""
+
+
+@pytest.fixture
+def run_script(root, tmp_path, monkeypatch):
+    """workflow/run.py as a module, in a folder that a killed run has left locked."""
+    specification = importlib.util.spec_from_file_location("run", root / "workflow/run.py")
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    (tmp_path / "Snakefile").touch()
+    (tmp_path / ".snakemake/locks").mkdir(parents=True)
+    (tmp_path / ".snakemake/locks/0.output.lock").touch()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=os.pathsep)
+    (tmp_path / "bin").mkdir()
+
+    def become(program, command):
+        raise Started
+
+    monkeypatch.setattr(module.os, "execv", become)
+
+    def start(*arguments):
+        monkeypatch.setattr(module.sys, "argv", ["run.py", *arguments])
+        with pytest.raises((Started, SystemExit)) as ended:
+            module.main()
+        return ended.value
+
+    return start
+
+
+def program(folder, name, text):
+    path = folder / "bin" / name
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+
+
+def test_a_dry_run_leaves_a_lock_alone(run_script, tmp_path):
+    assert isinstance(run_script("--dry-run"), Started)
+    assert len(list((tmp_path / ".snakemake/locks").iterdir())) == 1
+    assert not (tmp_path / ".snakemake/run.lock").exists()
+
+
+def test_a_lock_of_another_machine_is_left_alone(run_script, tmp_path):
+    (tmp_path / ".snakemake/run.lock").write_text("elsewhere")
+    ended = run_script()
+    assert "started on elsewhere" in str(ended)
+    assert len(list((tmp_path / ".snakemake/locks").iterdir())) == 1
+    assert (tmp_path / ".snakemake/run.lock").read_text() == "elsewhere"
+
+
+def test_a_snakemake_that_was_started_without_it_keeps_its_lock(run_script, tmp_path):
+    command = [sys.executable, "-c", "input()", "snakemake", "--cores", "1"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE) as alive:
+        assert isinstance(run_script(), Started)
+        assert len(list((tmp_path / ".snakemake/locks").iterdir())) == 1
+        alive.communicate(b"\n")
+
+
+def test_cluster_jobs_of_this_folder_are_cancelled(run_script, tmp_path):
+    program(tmp_path, "squeue", f"echo '7 {tmp_path}'; echo '8 {tmp_path}/other'; echo '9 /'")
+    program(tmp_path, "scancel", f"echo $* >> {tmp_path}/cancelled")
+    assert isinstance(run_script(), Started)
+    assert (tmp_path / "cancelled").read_text() == "7\n"
+    assert list((tmp_path / ".snakemake/locks").iterdir()) == []
+
+
+def test_a_cluster_that_does_not_answer_is_no_obstacle(run_script, tmp_path, capsys):
+    program(tmp_path, "squeue", "exit 1")
+    assert isinstance(run_script(), Started)
+    assert "SLURM does not say" in capsys.readouterr().err
+    assert list((tmp_path / ".snakemake/locks").iterdir()) == []

@@ -76,7 +76,7 @@ def edit(content: bytes, edits: list[tuple[str, float, Any]]) -> bytes:
     return bytes(result)
 
 
-def value_or_error_that_names(path: Path, read: Callable[[], Any]) -> Any:  # noqa: ANN401
+def value_or_error_that_names(path: Path, read: Callable[[], Any]) -> Any:
     """What ``read`` gives; None after an error of this project that names the file."""
     try:
         return read()
@@ -116,7 +116,7 @@ def whole(tmp_path_factory) -> dict[str, bytes]:
     return {path.suffix: path.read_bytes() for path in folder.iterdir()}
 
 
-@settings(max_examples=400, **FUZZ)
+@settings(max_examples=250, **FUZZ)
 @given(edits=EDITS)
 def test_a_damaged_table_is_the_same_table_or_an_error(whole, tmp_path, edits):
     path = tmp_path / "t.parquet"
@@ -126,7 +126,7 @@ def test_a_damaged_table_is_the_same_table_or_an_error(whole, tmp_path, edits):
         pd.testing.assert_frame_equal(found, TABLE)
 
 
-@settings(max_examples=400, **FUZZ)
+@settings(max_examples=250, **FUZZ)
 @given(edits=EDITS)
 def test_damaged_arrays_are_the_same_arrays_or_an_error(whole, tmp_path, edits):
     path = tmp_path / "a.safetensors"
@@ -151,7 +151,7 @@ def test_a_damaged_record_is_the_same_record_or_an_error(whole, tmp_path, edits,
 
 
 def test_every_single_bit_of_a_table_and_of_arrays_counts(whole, tmp_path):
-    # Every bit of every 11th byte, beside the random ones above.
+    # One bit of every 19th byte, beside the random ones above.
     for suffix, read, equal in (
         (".parquet", read_table, TABLE.equals),
         (".safetensors", read_arrays, lambda found: found.keys() == ARRAYS.keys() and all(
@@ -159,14 +159,14 @@ def test_every_single_bit_of_a_table_and_of_arrays_counts(whole, tmp_path):
     ):  # fmt: skip
         path = tmp_path / f"bits{suffix}"
         refused = 0
-        for place in range(0, len(whole[suffix]), 11):
+        for place in range(0, len(whole[suffix]), 19):
             content = bytearray(whole[suffix])
             content[place] ^= 1 << (place % 8)
             path.write_bytes(bytes(content))
             found = value_or_error_that_names(path, lambda read=read, path=path: read(path))
             refused += found is None
             assert found is None or equal(found), (suffix, place)
-        assert refused > 0.2 * len(whole[suffix]) / 11
+        assert refused > 0.2 * len(whole[suffix]) / 19
 
 
 NAMES = st.one_of(
@@ -179,9 +179,9 @@ NAMES = st.one_of(
 @given(names=st.lists(NAMES, max_size=3, unique=True))
 def test_arrays_of_any_names_are_networks_or_an_error(tmp_path, names):
     path = tmp_path / "networks.safetensors"
-    names = [name for name in names if name != "__metadata__"]  # the format's own
     names = [name for name in names if name.isprintable()]
-    write_arrays({name: np.full(2, i, np.float32) for i, name in enumerate(names)}, path, PROVENANCE)
+    arrays = {name: np.full(2, i, np.float32) for i, name in enumerate(names)}
+    write_arrays(arrays, path, PROVENANCE)
     networks = value_or_error_that_names(path, lambda: read_networks(path))
     if networks is not None:
         again = pack_networks(networks)
@@ -192,8 +192,11 @@ def test_arrays_of_any_names_are_networks_or_an_error(tmp_path, names):
 
 @settings(max_examples=150, **FUZZ)
 @given(
-    shape=st.lists(st.integers(0, 3), max_size=5),
-    dtype=st.sampled_from(["float32", "float64", "int64", "int32", "bool"]),
+    shape=st.one_of(
+        st.sampled_from([(2, 3, 8, 8), (5, 3, 8, 8), (2,), (1,), ()]),
+        st.lists(st.integers(0, 3), max_size=5),
+    ),
+    dtype=st.sampled_from(["float32", "int64", "float64", "int32", "bool"]),
     replaced=st.sampled_from(["train_inputs", "test_inputs", "train_targets", "n_classes"]),
     value=st.sampled_from([0, 1, -1, 5, 200]),
 )
@@ -215,7 +218,7 @@ def test_samples_of_any_shape_are_samples_or_an_error(tmp_path, shape, dtype, re
 @settings(max_examples=150, **FUZZ)
 @given(edits=EDITS)
 def test_a_damaged_text_is_windows_of_it_or_an_error(tmp_path, edits):
-    content = "".join(chr(97 + i * i % 23) + "é" * (i % 7 == 0) for i in range(900)).encode()
+    content = "".join(chr(97 + i * i % 23) + "é" * (i % 7 == 0) for i in range(2200)).encode()
     path = tmp_path / "text.txt"
     path.write_bytes(edit(content, edits))
     asked = Text(dataset="text", file=str(path), context=4, train_size=100, test_size=32)
@@ -235,9 +238,9 @@ def test_a_damaged_text_is_windows_of_it_or_an_error(tmp_path, edits):
 
 INSERTED = st.sampled_from(
     [
-        *("{", "}", "[", "]", ":", ": ", "- ", "&a ", "*a ", "<<: *a", "!!python/tuple ", "!x ", "? "),
+        *("{", "}", "[", "]", ":", ": ", "- ", "? ", "&a ", "*a ", "<<: *a", "!!set ", "!x "),
         *("null", ".nan", ".inf", "1e400", "-0", "0x10", "010", "1:30", "2020-01-01", "yes", "~"),
-        *("'", '"', '"\\0"', '"\\ud800"', "\n", "\n  ", "\t", "#", "|", ">", "%YAML 1.2\n", "---\n"),
+        *("'", '"', '"\\0"', '"\\ud800"', "\n", "\n  ", "\t", "#", "|", ">", "%YAML 1.2\n", "---"),
         *("\0", "\ufeff", "é", "__use_yte__: true\n", "9" * 30, "9" * 5000),
     ]
 )
@@ -276,18 +279,15 @@ def edit_text(text: str, edits: list[tuple[str, float, str]]) -> str:
     return text
 
 
-@settings(max_examples=60, **FUZZ)
+@settings(max_examples=50, **FUZZ)
 @given(edits=LINE_EDITS)
 def test_a_changed_configuration_is_read_as_yaml_does_or_refused(root, tmp_path, edits):
     path = tmp_path / "config.yaml"
     path.write_text(
         edit_text((root / "config.yaml").read_text(), edits), encoding="utf-8", newline=""
     )
-    try:
-        config = load_config(path)
-    except ConfigError as error:
-        assert str(error).startswith(str(path))
-        assert len(str(error)) < 2000
+    config = value_or_error_that_names(path, lambda: load_config(path))
+    if config is None:
         return
     # What is accepted is what an independent reading gives, key by key.
     expected = yaml.safe_load(path.read_text(encoding="utf-8"))
@@ -369,22 +369,28 @@ def test_any_text_for_settings_is_a_named_mistake(text, model):
     assert len(str(caught.value)) < 2000
 
 
+def settings_or_message(parse: Callable[[], Any]) -> tuple[Any, str]:
+    """What ``parse`` gives, or None and the message of its ConfigError."""
+    try:
+        return parse(), ""
+    except ConfigError as error:
+        return None, str(error)
+
+
 @settings(max_examples=200, **FUZZ)
 @given(model=st.sampled_from([*SOUND]), value=PLAIN, place=PLACES, edits=EDITS)
 def test_changed_settings_come_back_or_name_the_key(model, value, place, edits):
     sound = SOUND[model]
     key = [*sound][int(place * len(sound))]
-    try:
-        found = parse_settings(model, json.dumps(sound | {key: value}))
-    except ConfigError as error:
-        # A rule between several keys is told of the whole.
-        assert f"{key}: " in str(error) or "(top level): " in str(error)
+    text = json.dumps(sound | {key: value})
+    found, message = settings_or_message(lambda: parse_settings(model, text))
+    if found is None:  # a rule between several keys is told of the whole
+        assert f"{key}: " in message or "(top level): " in message
     else:
         assert getattr(found, key) == value
     damaged = edit(json.dumps(sound).encode(), edits).decode("utf-8", "replace")
-    try:
-        found = parse_settings(model, damaged)
-    except ConfigError as error:
-        assert "wrong setting(s)\n  " in str(error)
+    found, message = settings_or_message(lambda: parse_settings(model, damaged))
+    if found is None:
+        assert "wrong setting(s)\n  " in message
     else:
         assert json.loads(damaged).items() <= json.loads(found.model_dump_json()).items()

@@ -41,7 +41,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
         content = path.read_bytes()
         if len(content) > MAX_BYTES:
             raise ConfigError(f"{path}: {len(content)} bytes, more than settings ever have")
-        return _parse(content.decode("utf-8-sig"), path)
+        return _parse(content.decode("utf-8"), path)
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read ({error.strerror})") from None
     except (yaml.YAMLError, UnicodeDecodeError, ValueError) as error:
