@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure
+from PIL import Image
+from PIL.PngImagePlugin import PngInfo
+from safetensors.numpy import save_file
 
 from spectral_laws.artifacts import read_arrays, read_table, write_arrays, write_table
 from spectral_laws.errors import DataError
@@ -18,7 +22,6 @@ from spectral_laws.provenance import Provenance, forget_inputs
 from spectral_laws.verification import (
     collect_provenance,
     compare_runs,
-    find_changes,
     find_contradictions,
     find_excesses,
     read_chain,
@@ -33,14 +36,17 @@ PDF, PNG = Path("figures/tiny/sums.pdf"), Path("figures/tiny/sums.png")
 TIMED_PDF, TIMED_PNG = Path("figures/tiny/speed.pdf"), Path("figures/tiny/speed.png")
 
 
-def draw(tables: list[Path], pdf: Path, png: Path, **parameters) -> None:
+def draw(tables: list[Path], pdf: Path, png: Path, script: str = "", **parameters) -> None:
     """A figure of the first column of tables, as a job of its own."""
     forget_inputs()
     figure = Figure(figsize=(2, 2))
     axes = figure.subplots()
+    axes.plot(range(2))
     for path in tables:
         axes.plot(read_table(path).iloc[:, 0])
-    save_figure(figure, pdf, png, **parameters)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", [script or f"workflow/scripts/plot_{pdf.stem}.py"])
+        save_figure(figure, pdf, png, **parameters)
 
 
 def run_pipeline(*, scale: float = 1.0, seconds: float = 1.0) -> None:
@@ -69,17 +75,68 @@ def contradictions() -> list[str]:
     return list(find_contradictions(read_chain([PDF, PNG, TIMED_PDF, TIMED_PNG])))
 
 
+def flipped(content: bytes, place: int) -> bytes:
+    return content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :]
+
+
 def test_a_sound_run_has_no_contradiction_and_its_chain_reaches_the_data(run):
-    assert list(read_chain([PDF])) == [PDF, DATA, TABLE]
+    assert list(read_chain([PDF]).records) == [PDF, DATA, TABLE]
     assert contradictions() == []
 
 
 def test_pdf_and_png_hold_the_same_record_with_the_parameters(run):
     records = [read_record(PDF), read_record(PNG)]
+    assert records[0].pop("content") != records[1].pop("content")
     assert records[0] == records[1]
     assert records[0]["parameters"] == {"title": "a (b) \\ c"}
     assert set(records[0]["inputs"]) == {TABLE.as_posix()}
     assert {"matplotlib", "numpy", "python"} <= set(records[0]["versions"])
+
+
+def test_readers_of_pdf_and_png_are_not_disturbed_by_the_record(run):
+    with Image.open(PNG) as image:
+        image.load()
+        assert json.loads(image.text["spectral_laws"])["spectral_laws_sha256"]
+        assert image.size == (600, 600)
+    lines = PDF.read_bytes().splitlines()
+    assert lines[-1] == b"%%EOF"
+    assert lines[-3] == b"startxref"
+    assert PDF.read_bytes()[int(lines[-2]) :].startswith(b"xref")
+
+
+def test_painted_swapped_and_lonely_figures_are_found(run):
+    png, pdf = PNG.read_bytes(), PDF.read_bytes()
+    with Image.open(PNG) as image:
+        text = PngInfo()
+        text.add_text("spectral_laws", image.text["spectral_laws"])
+        image.convert("L").save(PNG, pnginfo=text)
+    assert contradictions() == [f"{PNG}: damaged or edited, it is not what was drawn"]
+    PNG.write_bytes(png)
+    PDF.write_bytes(flipped(pdf, len(pdf) // 2))
+    assert contradictions() == [f"{PDF}: damaged or edited, it is not what was drawn"]
+    PDF.write_bytes(TIMED_PDF.read_bytes())
+    PNG.write_bytes(TIMED_PNG.read_bytes())
+    assert contradictions() == [f"{path}: was drawn by plot_speed.py" for path in (PDF, PNG)]
+    PDF.write_bytes(pdf)
+    PNG.write_bytes(png)
+    PNG.unlink()
+    assert list(find_contradictions(read_chain([PDF]))) == [f"{PDF}: has no sums.png beside it"]
+    draw([], PDF, PNG)
+    assert contradictions() == [f"{path}: was drawn from no table" for path in (PDF, PNG)]
+
+
+def test_weights_from_elsewhere_are_read_but_not_asked_who_made_them(run):
+    weights, table = Path("data/given.safetensors"), Path("results/tiny/of_given.parquet")
+    weights.parent.mkdir()
+    save_file({"w": np.ones(3)}, weights)
+    forget_inputs()
+    write_table(pd.DataFrame({"w": read_arrays(weights)["w"]}), table, Provenance({}))
+    assert read_chain([table]).records[weights] is None
+    assert list(find_contradictions(read_chain([table]))) == []
+    save_file({"w": np.zeros(3)}, weights)
+    assert list(find_contradictions(read_chain([table]))) == [
+        f"{table}: was made from another {weights} than the one on disk"
+    ]
 
 
 def test_figures_of_other_tables_are_found(run):
@@ -96,10 +153,6 @@ def test_a_table_of_other_data_is_found(run):
     assert contradictions() == [
         f"{table}: was made from another {DATA} than the one on disk" for table in (TABLE, TIMES)
     ]
-
-
-def flipped(content: bytes, place: int) -> bytes:
-    return content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :]
 
 
 def test_one_changed_bit_is_found_or_harmless(run):
@@ -134,8 +187,9 @@ def test_figures_without_or_with_a_damaged_record_are_refused_by_name(run, path)
         with pytest.raises(DataError, match=path.name):
             read_record(path)
     path.unlink()
+    assert read_chain([path]).problems == [f"{path}: no such figure"]
     with pytest.raises(DataError, match=f"{path}: no such"):
-        read_chain([path])
+        collect_provenance([path], Path("results/tiny/benchmarks"))
 
 
 def benchmark(name: str, *, memory: float, load: float, extended: bool = True) -> None:
@@ -156,10 +210,17 @@ def test_jobs_beyond_their_declared_limits_are_found(run):
     jobs = read_jobs(Path("results/tiny/benchmarks"))
     assert len(jobs) == 5
     assert jobs["modest"]["seconds"] == 12.5
-    assert jobs["unknown"]["declared_memory_mb"] is None
-    assert list(find_excesses(jobs)) == [
+    files = {
+        "a.parquet": {"script": "modest.py", "peak_memory_mb": 1000},
+        "b.parquet": {"script": "short.py", "peak_memory_mb": 1001},
+        "c.parquet": {"script": "by_hand.py", "peak_memory_mb": 9999},
+        "c.csv": {},
+    }
+    assert list(find_excesses({"jobs": jobs, "files": files})) == [
         "busy: kept 3.9 cores busy, its rule declares 2",
         "greedy: used 1001 MB of memory, its rule declares 1000",
+        "unknown: no declared limits; run with benchmark-extended, as the profiles do",
+        "b.parquet: its job used 1001 MB of memory, short declares 1000",
     ]
     Path("results/tiny/benchmarks/modest.tsv").write_text("s\n")
     with pytest.raises(DataError, match=r"modest\.tsv: not a benchmark file"):
@@ -171,29 +232,45 @@ def verify(root) -> subprocess.CompletedProcess:
     return subprocess.run(command, capture_output=True, text=True, timeout=60)
 
 
+def record_run(*files: Path) -> None:
+    collected = collect_provenance(files, Path("results/tiny/benchmarks"))
+    Path("results/tiny/provenance.json").write_text(json.dumps(collected))
+
+
 def test_the_command_passes_a_sound_run_and_fails_a_changed_one(run, root):
     assert "finish a run first" in verify(root).stderr
     benchmark("modest", memory=999, load=210)
     files = [TABLE, PDF, PNG, TIMED_PDF, TIMED_PNG]
-    collected = collect_provenance(files, Path("results/tiny/benchmarks"))
+    record_run(*files)
+    collected = json.loads(Path("results/tiny/provenance.json").read_text())
     assert set(collected["files"]) == {str(path) for path in [*files, DATA, TIMES]}
     assert collected["files"][str(TABLE)]["inputs"] == collected["files"][str(TIMES)]["inputs"]
-    Path("results/tiny/provenance.json").write_text(json.dumps(collected))
     done = verify(root)
     assert done.returncode == 0, done.stderr
     assert "all sound" in done.stdout
     assert "999.0 of 1000 MB (modest)" in done.stdout
-    with PNG.open("ab") as file:
-        file.write(b"x")
-    TIMED_PDF.unlink()
-    assert list(find_changes(collected)) == [
-        f"{TIMED_PDF}: listed, but gone",
-        f"{PNG}: changed since the run was recorded",
-    ]
+    # All that can be wrong at once, each named; the record was made anew, as Snakemake would.
+    benchmark("greedy", memory=1001, load=20)
+    shutil.copy(PNG, "figures/tiny/stray.png")
+    forget_inputs()
+    write_table(pd.DataFrame({"sum": np.zeros(5)}), TABLE, Provenance({}))
+    record_run(*files)
+    TIMED_PDF.write_bytes(TIMED_PDF.read_bytes() + b"x")
     done = verify(root)
     assert done.returncode == 1
-    assert "changed since the run was recorded" in done.stderr
+    for message in (
+        "greedy: used 1001 MB of memory, its rule declares 1000",
+        "figures/tiny/stray.png: not of the recorded run",
+        f"{PDF}: was made from another {TABLE} than the one on disk",
+        f"{TIMED_PDF}: changed since the run was recorded",
+        f"{TIMED_PDF}: damaged or edited",
+    ):
+        assert message in done.stderr
     assert "Traceback" not in done.stderr
+    TIMED_PDF.unlink()
+    assert f"{TIMED_PDF}: listed, but gone" in verify(root).stderr
+    record_run(TABLE)
+    assert "lists no figure" in verify(root).stderr
 
 
 def test_runs_are_equal_but_for_seconds_and_every_difference_is_named(run, monkeypatch):

@@ -16,6 +16,7 @@ from spectral_laws.verification import (
     find_changes,
     find_contradictions,
     find_excesses,
+    find_strays,
     read_chain,
 )
 
@@ -27,24 +28,31 @@ def main(preset: Annotated[str, typer.Argument(help="Name of the preset.")] = "l
         collected = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise DataError(f"{path}: cannot be read ({error}); finish a run first") from None
-    problems = [*find_changes(collected), *find_excesses(collected["jobs"])]
+    problems = [
+        *find_changes(collected),
+        *find_strays(collected, Path("figures", preset)),
+        *find_excesses(collected),
+    ]
     figures = [Path(name) for name in collected["files"] if name.startswith("figures/")]
-    chain = {}
-    try:
-        chain = read_chain(figures)
-        problems += find_contradictions(chain)
-    except DataError as error:
-        problems.append(str(error))
+    if not figures:
+        problems.append(f"{path}: lists no figure")
+    chain = read_chain(Path(name) for name in collected["files"] if made_here(name))
+    problems += find_contradictions(chain)
     for problem in problems:
         print(problem, file=sys.stderr)
     print(
-        f"{len(figures)} figure files, drawn from {len(chain) - len(figures)} tables and arrays; "
-        f"{len(collected['files'])} files in all"
+        f"{len(figures)} figure files, drawn from {len(chain.records) - len(figures)} other files, "
+        "which were followed back to the data"
     )
     print(summary(collected["jobs"]))
     if problems:
         sys.exit(f"{len(problems)} contradictions")
     print("all sound: every figure comes from the tables on disk")
+
+
+def made_here(name: str) -> bool:
+    """Whether a file is the run's own: given weights lie elsewhere."""
+    return name.startswith(("results/", "figures/"))
 
 
 def summary(jobs: dict[str, dict[str, Any]]) -> str:

@@ -93,7 +93,10 @@ def write_arrays(arrays: Mapping[str, NDArray[Any]], path: Path, provenance: Pro
     for name, array in arrays.items():
         check_finite(f"{path.name}: array {name!r}", array)
     # Not ascontiguousarray, which turns scalars into vectors.
-    contiguous = {name: np.asarray(array, order="C") for name, array in arrays.items()}
+    contiguous = {
+        name: np.asarray(array, dtype=array.dtype.newbyteorder("="), order="C")
+        for name, array in arrays.items()
+    }
     content = arrays_digest(contiguous)
     record = seal(provenance.facts() | provenance.cost() | {"content": content})
     with atomic_path(path) as temporary:

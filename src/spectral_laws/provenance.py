@@ -96,10 +96,17 @@ def unseal(metadata: Mapping[str, str], path: Path) -> dict[str, Any] | None:
 
 
 def table_digest(table: pd.DataFrame) -> str:
-    """SHA-256 of a table's column names and values, in order, whatever file they stand in."""
-    rows = pd.util.hash_pandas_object(table, index=False).to_numpy()
-    names = json.dumps([str(name) for name in table.columns])
-    return hashlib.sha256(names.encode() + rows.astype("<u8").tobytes()).hexdigest()
+    """SHA-256 of a table: per column its name, kind and values, in order, whatever file it is in.
+
+    Numbers count bit by bit, so 0.0 and -0.0 differ, and 1 and 1.0; every missing value is alike.
+    """
+    digest = hashlib.sha256()
+    for name in table.columns:
+        kind, missing, content = _column_bytes(table[name])
+        digest.update(json.dumps([str(name), kind, len(table), len(content)]).encode())
+        digest.update(missing)
+        digest.update(content)
+    return digest.hexdigest()
 
 
 def arrays_digest(arrays: Mapping[str, NDArray[Any]]) -> str:
@@ -110,6 +117,19 @@ def arrays_digest(arrays: Mapping[str, NDArray[Any]]) -> str:
         digest.update(json.dumps([name, str(array.dtype), np.shape(arrays[name])]).encode())
         digest.update(array.reshape(-1).view(np.uint8).data)
     return digest.hexdigest()
+
+
+def _column_bytes(column: "pd.Series[Any]") -> tuple[str, bytes, bytes]:
+    """Kind of a column's values, where they are missing, and what they are."""
+    missing = column.isna().to_numpy()
+    if pd.api.types.is_numeric_dtype(column.dtype):
+        plain: Any = getattr(column.dtype, "numpy_dtype", column.dtype)  # of Int64 and its kind
+        values = np.asarray(column.fillna(0), dtype=plain)
+        return values.dtype.str, missing.tobytes(), values.tobytes()
+    texts = ["" if gone else str(value) for gone, value in zip(missing, column, strict=True)]
+    encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
+    lengths = np.array([len(text) for text in encoded], dtype="<i8")
+    return "text", missing.tobytes(), lengths.tobytes() + b"".join(encoded)
 
 
 @cache

@@ -7,19 +7,17 @@ that was drawn from the tables on disk from one that was not.
 
 import ast
 import hashlib
-import json
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from PIL import Image, UnidentifiedImageError
 
 from spectral_laws.artifacts import read_arrays, read_provenance, read_table
 from spectral_laws.errors import DataError
-from spectral_laws.provenance import table_digest, unseal
+from spectral_laws.figure_records import read_figure_record
+from spectral_laws.provenance import arrays_digest, table_digest
 
 Record = dict[str, Any]
 
@@ -35,32 +33,49 @@ def read_record(path: Path) -> Record | None:
     """
     if path.suffix in (".parquet", ".safetensors"):
         return read_provenance(path)
+    if path.suffix in (".png", ".pdf"):
+        return read_figure_record(path)
     if not path.exists():
         raise DataError(f"{path}: no such file")
-    if path.suffix not in (".png", ".pdf"):
-        return None
-    record = unseal(_png_metadata(path) if path.suffix == ".png" else _pdf_metadata(path), path)
-    if record is None:
-        raise DataError(f"{path}: no provenance inside, it was not written by spectral-laws")
-    return record
+    return None
 
 
-def read_chain(files: Iterable[Path]) -> dict[Path, Record | None]:
-    """The provenance of files and, recursively, of everything that they were made from.
+@dataclass
+class Chain:
+    """Files and, recursively, everything that they were made from.
+
+    Attributes:
+        records: provenance of every file that is sound; None for texts, and for given weights,
+            which were not made here.
+        problems: one line per file that is missing or damaged, or has no provenance.
+    """
+
+    records: dict[Path, Record | None]
+    problems: list[str]
+
+
+def read_chain(files: Iterable[Path]) -> Chain:
+    """Follow files back to what they were made from.
 
     Saved states of trainings, which are removed when the training is done, are left out.
-
-    Raises:
-        DataError: as :func:`read_record`.
     """
-    chain: dict[Path, Record | None] = {}
-    waiting = list(files)
+    chain = Chain({}, [])
+    final = set(files)
+    waiting, seen = sorted(final, reverse=True), set()
     while waiting:
         path = waiting.pop()
-        if path not in chain:
-            chain[path] = read_record(path)
-            waiting += _inputs(chain[path])
-    return dict(sorted(chain.items()))
+        if path in seen:
+            continue
+        seen.add(path)
+        foreign = path not in final and path.parts[0] not in ("results", "figures")
+        try:
+            chain.records[path] = None if foreign else read_record(path)
+        except DataError as error:
+            chain.problems.append(str(error))
+        else:
+            waiting += _inputs(chain.records[path])
+    chain.records = dict(sorted(chain.records.items()))
+    return chain
 
 
 def collect_provenance(files: Iterable[Path], benchmarks: Path) -> dict[str, Any]:
@@ -74,12 +89,17 @@ def collect_provenance(files: Iterable[Path], benchmarks: Path) -> dict[str, Any
         JSON-like: ``files``, by path, with ``sha256`` of the file and its provenance, if it can
         hold one, and ``jobs``, by name, as :func:`read_jobs` gives them. A figure holds no seconds,
         so that it is the same in every run; they are those of its job.
+
+    Raises:
+        DataError: if a file is missing or damaged, or has no provenance.
     """
     chain = read_chain(files)
+    if chain.problems:
+        raise DataError("\n".join(chain.problems))
     return {
         "files": {
             path.as_posix(): {"sha256": _file_digest(path), **(record or {})}
-            for path, record in chain.items()
+            for path, record in chain.records.items()
         },
         "jobs": read_jobs(benchmarks),
     }
@@ -99,6 +119,7 @@ def read_jobs(benchmarks: Path) -> dict[str, dict[str, Any]]:
             row = pd.read_csv(path, sep="\t").iloc[-1]
             resources = ast.literal_eval(row["resources"]) if "resources" in row else {}
             jobs[path.relative_to(benchmarks).with_suffix("").as_posix()] = {
+                "rule": str(row["rule_name"]) if "rule_name" in row else path.stem,
                 "seconds": float(row["s"]),
                 "memory_mb": _number(row["max_rss"]),
                 "declared_memory_mb": resources.get("mem_mb"),
@@ -110,28 +131,29 @@ def read_jobs(benchmarks: Path) -> dict[str, dict[str, Any]]:
     return jobs
 
 
-def find_contradictions(chain: Mapping[Path, Record | None]) -> Iterator[str]:
-    """Files that are damaged, or made from other inputs than those on disk.
-
-    Args:
-        chain: as :func:`read_chain` returns it.
-
-    Yields:
-        One line per contradiction.
-    """
+def find_contradictions(chain: Chain) -> Iterator[str]:
+    """Files that are damaged, or made from other inputs than those on disk, one line each."""
+    yield from chain.problems
     contents = {}
-    for path in chain:
+    for path in chain.records:
         try:
             contents[path] = _content(path)
         except DataError as error:
-            yield str(error)
-    for path, record in chain.items():
+            if str(error) not in chain.problems:
+                yield str(error)
+    for path, record in chain.records.items():
         for name, digest in (record or {}).get("inputs", {}).items():
             if contents.get(Path(name), digest) != digest:
                 yield f"{path}: was made from another {name} than the one on disk"
-    for path, record in chain.items():
-        if path.suffix == ".pdf" and record != chain.get(path.with_suffix(".png"), record):
-            yield f"{path}: drawn in another run than its PNG"
+        if record is not None and path.suffix in (".pdf", ".png"):
+            yield from _figure_contradictions(path, record, chain.records)
+
+
+def find_strays(collected: Mapping[str, Any], figures: Path) -> Iterator[str]:
+    """Figures in a folder that the run does not have, one line each."""
+    for path in sorted(figures.rglob("*.p*")):
+        if path.as_posix() not in collected["files"]:
+            yield f"{path}: not of the recorded run"
 
 
 def find_changes(collected: Mapping[str, Any]) -> Iterator[str]:
@@ -143,14 +165,28 @@ def find_changes(collected: Mapping[str, Any]) -> Iterator[str]:
             yield f"{name}: changed since the run was recorded"
 
 
-def find_excesses(jobs: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    """Jobs that used more memory or cores than their rule declares, one line each."""
-    for name, job in jobs.items():
+def find_excesses(collected: Mapping[str, Any]) -> Iterator[str]:
+    """Jobs that used more memory or cores than their rule declares, one line each.
+
+    Snakemake looks at a long job's memory every 30 s; the peak that a file's own record holds is
+    exact, and is compared with the most that a job of its rule declares.
+    """
+    most: dict[str, int] = {}
+    for name, job in collected["jobs"].items():
         memory, cores = job["declared_memory_mb"], job["declared_threads"]
-        if memory is not None and (job["memory_mb"] or 0) > memory:
+        if memory is None or cores is None:
+            yield f"{name}: no declared limits; run with benchmark-extended, as the profiles do"
+            continue
+        most[job["rule"]] = max(memory, most.get(job["rule"], 0))
+        if (job["memory_mb"] or 0) > memory:
             yield f"{name}: used {job['memory_mb']:.0f} MB of memory, its rule declares {memory}"
-        if cores is not None and job["cores"] > _LOAD_SLACK * cores:
+        if job["cores"] > _LOAD_SLACK * cores:
             yield f"{name}: kept {job['cores']:.1f} cores busy, its rule declares {cores:.0f}"
+    for name, record in collected["files"].items():
+        rule = record.get("script", "").removesuffix(".py")
+        peak = record.get("peak_memory_mb", 0)
+        if peak > most.get(rule, peak):
+            yield f"{name}: its job used {peak} MB of memory, {rule} declares {most[rule]}"
 
 
 @dataclass(frozen=True)
@@ -210,7 +246,7 @@ def _products(folder: Path, preset: str) -> set[str]:
 def _comparable(path: Path) -> tuple[str, Any]:
     """What must be equal in two runs."""
     if path.stem.endswith("_times"):
-        return "timed", table_digest(read_table(path).drop(columns="seconds"))
+        return "timed", table_digest(read_table(path).drop(columns="seconds", errors="ignore"))
     record = read_record(path)
     inputs = (record or {}).get("inputs", {})
     if path.suffix in (".png", ".pdf") and any(name.endswith("_times.parquet") for name in inputs):
@@ -223,11 +259,11 @@ def _comparable(path: Path) -> tuple[str, Any]:
 def _content(path: Path) -> str:
     """Digest of what a file says, whoever made it: of the values of tables and arrays."""
     if path.suffix == ".parquet":
-        read_table(path)  # which compares the digest
-        return str(read_provenance(path)["content"])
+        return table_digest(read_table(path))
     if path.suffix == ".safetensors":
-        read_arrays(path)
-        return str(read_provenance(path)["content"])
+        return arrays_digest(read_arrays(path))
+    if path.suffix in (".png", ".pdf"):
+        read_figure_record(path)
     return _file_digest(path)
 
 
@@ -241,25 +277,23 @@ def _file_digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _png_metadata(path: Path) -> dict[str, str]:
-    try:
-        with Image.open(path, formats=("PNG",)) as image:
-            image.load()
-            return {str(key): text for key, text in image.info.items() if isinstance(text, str)}
-    except (UnidentifiedImageError, OSError, SyntaxError, ValueError) as error:
-        raise DataError(f"{path}: not a readable PNG ({error})") from None
+def _figure_contradictions(
+    path: Path, record: Record, records: Mapping[Path, Record | None]
+) -> Iterator[str]:
+    """Why a figure cannot be what its name says."""
+    if record["script"] != f"plot_{path.stem}.py":
+        yield f"{path}: was drawn by {record['script']}"
+    if not record["inputs"]:
+        yield f"{path}: was drawn from no table"
+    other = path.with_suffix(".png" if path.suffix == ".pdf" else ".pdf")
+    if not other.exists():
+        yield f"{path}: has no {other.name} beside it"
+    elif path.suffix == ".pdf" and _facts(record) != _facts(records.get(other, record)):
+        yield f"{path}: drawn in another run than its PNG"
 
 
-def _pdf_metadata(path: Path) -> dict[str, str]:
-    """The keywords of a PDF of :func:`spectral_laws.plotting.style.save_figure`."""
-    found = re.search(rb"/Keywords \(((?:\\.|[^\\()])*)\)", path.read_bytes())
-    if found is None or not path.read_bytes().rstrip().endswith(b"%%EOF"):
-        raise DataError(f"{path}: not a complete PDF of spectral-laws")
-    text = re.sub(rb"\\(.)", rb"\1", found.group(1)).decode("ascii", errors="replace")
-    try:
-        return dict(json.loads(text))
-    except ValueError:
-        raise DataError(f"{path}: damaged, its keywords are not what was written") from None
+def _facts(record: Record | None) -> Record:
+    return {key: value for key, value in (record or {}).items() if key != "content"}
 
 
 def _number(value: object) -> float | None:

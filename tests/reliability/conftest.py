@@ -117,9 +117,11 @@ class Pipeline:
         self._mounts = []
 
     @staticmethod
-    def fault(script, target, *, count=1, mark=None):
-        """A fault for :mod:`sitecustomize`: with a mark the script waits there, without it dies."""
+    def fault(script, target, *, count=1, mark=None, late=None):
+        """A fault for :mod:`sitecustomize`: it waits at a mark, shows a file late, or dies."""
         act = {"act": "die"} if mark is None else {"act": "wait", "mark": str(mark)}
+        if late is not None:
+            act = {"act": "late", "seconds": late}
         return {"script": script, "target": target, "count": count} | act
 
     def start(self, *targets, cores=1, options=(), faults=(), by="workflow/run.py"):

@@ -324,3 +324,19 @@ def test_a_cluster_that_does_not_answer_is_no_obstacle(run_script, tmp_path, cap
     assert isinstance(run_script(), Started)
     assert "SLURM does not say" in capsys.readouterr().err
     assert list((tmp_path / ".snakemake/locks").iterdir()) == []
+
+
+def test_a_network_file_system_that_shows_files_late(pipeline, finished):
+    remove(pipeline, METRICS, FIGURE)
+    late = pipeline.fault("collect_tables.py", "metrics.parquet", late=2)
+    run = pipeline.run(FIGURE, faults=[late])
+    assert run.executed == {"collect_recovery": 1, "plot_recovery_mse": 1}
+    assert_equal(pipeline, finished, METRICS, FIGURE)
+    # Later than Snakemake waits: the job counts as failed, and the same command goes on.
+    remove(pipeline, METRICS, FIGURE)
+    late = pipeline.fault("collect_tables.py", "metrics.parquet", late=6)
+    run = pipeline.run(FIGURE, fails=True, faults=[late], options=["--latency-wait", "1"])
+    assert "--latency-wait" in run.output
+    assert "metrics.parquet" in run.output
+    pipeline.run(FIGURE)
+    assert_equal(pipeline, finished, METRICS, FIGURE)

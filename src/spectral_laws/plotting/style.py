@@ -5,7 +5,7 @@ as ``matplotlib.figure.Figure`` objects, without pyplot's global state, and from
 defaults rather than the user's, so that the same table gives the same bytes everywhere.
 """
 
-import json
+import io
 import math
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager
@@ -24,7 +24,8 @@ from matplotlib.ticker import LogFormatterSciNotation, LogLocator, NullFormatter
 from numpy.typing import ArrayLike
 
 from spectral_laws.artifacts import atomic_path
-from spectral_laws.provenance import Provenance, seal
+from spectral_laws.figure_records import put_record
+from spectral_laws.provenance import Provenance
 
 COLUMN_WIDTH = 3.4
 """Width of a figure in one column, inches."""
@@ -133,9 +134,9 @@ def styled(draw: Callable[P, Figure]) -> Callable[P, Figure]:
 def save_figure(figure: Figure, pdf: Path, png: Path, **parameters: Any) -> None:  # noqa: ANN401
     """Write a figure as PDF (fonts embedded) and as PNG (300 dpi), each atomically.
 
-    Both hold what made them (:mod:`spectral_laws.provenance`): the parameters, the digests of the
-    tables that this process has read, versions and commit; the PDF as its keywords, the PNG as a
-    text chunk. They hold no date and no seconds: the same tables give the same bytes.
+    Both hold what made them (:mod:`spectral_laws.figure_records`): the parameters, the digests of
+    the tables that this process has read, versions and commit. They hold no date and no seconds:
+    the same tables and code give the same bytes.
 
     Args:
         figure: what a ``draw_`` function returned; its size in inches is the printed size.
@@ -145,14 +146,13 @@ def save_figure(figure: Figure, pdf: Path, png: Path, **parameters: Any) -> None
     """
     facts = Provenance(parameters).facts()
     facts["versions"] |= {name: version(name) for name in ("matplotlib", "seaborn")}
-    record = seal(facts)
     no_dates = {"CreationDate": None, "ModDate": None, "Creator": None, "Producer": None}
-    with house_style():
-        with atomic_path(pdf) as temporary:
-            keywords = {"Keywords": json.dumps(record)}
-            figure.savefig(temporary, format="pdf", metadata=no_dates | keywords)
-        with atomic_path(png) as temporary:
-            figure.savefig(temporary, format="png", metadata={"Software": None, **record})
+    for path, format_, metadata in ((pdf, "pdf", no_dates), (png, "png", {"Software": None})):
+        drawn = io.BytesIO()
+        with house_style():
+            figure.savefig(drawn, format=format_, metadata=metadata)
+        with atomic_path(path) as temporary:
+            temporary.write_bytes(put_record(drawn.getvalue(), facts))
 
 
 def column_panels(count: int, *, height: float, header: float) -> tuple[Figure, list[Axes]]:

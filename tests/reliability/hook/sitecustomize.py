@@ -2,12 +2,14 @@
 
 FAULTS is a JSON list of faults; each meets one script before its `count`-th rename of a file whose
 final name begins with `target`. `wait`: it stands still as long as the file `mark` exists. `die`:
-half of the file has been written when the process is killed.
+half of the file has been written when the process is killed. `late`: others see the file under its
+final name only after so many seconds, as on a network file system.
 """
 
 import json
 import os
 import signal
+import subprocess
 import sys
 import time
 
@@ -22,6 +24,11 @@ def plant(fault):
         if left == 0 and fault["act"] == "die":
             os.truncate(source, os.path.getsize(source) // 2)
             os.kill(os.getpid(), signal.SIGKILL)
+        if left == 0 and fault["act"] == "late":
+            rename(source, f"{source}.late")
+            command = f"sleep {fault['seconds']}; mv '{source}.late' '{target}'"
+            subprocess.Popen(["sh", "-c", command], start_new_session=True)
+            return
         if left == 0:
             left = -1
             with open(fault["mark"] + ".new", "w") as file:
