@@ -8,7 +8,6 @@ from hypothesis.extra.numpy import arrays
 from spectral_laws import artifacts
 from spectral_laws.artifacts import (
     Provenance,
-    atomic_path,
     check_finite,
     read_arrays,
     read_provenance,
@@ -16,6 +15,7 @@ from spectral_laws.artifacts import (
     write_arrays,
     write_table,
 )
+from spectral_laws.atomic import atomic_path
 from spectral_laws.errors import DataError, NumericalError
 
 PROVENANCE = Provenance(parameters={"gamma": 0.4}, seed=3)

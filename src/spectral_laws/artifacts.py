@@ -5,9 +5,6 @@ the same folder, flushed to disk and renamed. What is read is compared with the 
 written with it, so a damaged file is refused. Nothing is ever read with pickle.
 """
 
-import os
-import platform
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,13 +12,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import ArrayLike, NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
+from spectral_laws.atomic import atomic_path
 from spectral_laws.errors import DataError, NumericalError
 from spectral_laws.provenance import (
     Provenance,
@@ -150,34 +147,6 @@ def check_finite(name: str, values: ArrayLike) -> None:
         bad = int(array.size - np.count_nonzero(np.isfinite(array)))
         if bad:
             raise NumericalError(f"{name}: {bad} of {array.size} values are NaN or infinite")
-
-
-@contextmanager
-def atomic_path(path: Path) -> Iterator[Path]:
-    """Yield a temporary path beside ``path``; rename it to ``path`` if the block succeeds.
-
-    Temporary files of this name that a killed process of this machine left are removed.
-
-    Raises:
-        DataError: if the place cannot be written: read-only, full, or below a file.
-    """
-    host = re.sub(r"[^A-Za-z0-9]", "-", platform.node())
-    temporary = path.with_name(f".{path.stem}.{host}.{os.getpid()}{path.suffix}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        for left in path.parent.glob(f".{path.stem}.{host}.*{path.suffix}"):
-            writer = left.name.removesuffix(path.suffix).rpartition(".")[2]
-            if writer.isdecimal() and not psutil.pid_exists(int(writer)):
-                left.unlink(missing_ok=True)
-        try:
-            yield temporary
-            with open(temporary, "rb") as file:
-                os.fsync(file.fileno())
-            os.replace(temporary, path)
-        finally:
-            temporary.unlink(missing_ok=True)
-    except OSError as error:
-        raise DataError(f"{path}: cannot be written ({_one_line(error)})") from error
 
 
 def _check_content(path: Path, record: Mapping[str, Any] | None, digest: str) -> None:

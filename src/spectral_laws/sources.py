@@ -5,6 +5,7 @@ module to module, are exactly the modules that run.
 """
 
 import ast
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -44,12 +45,22 @@ def source_files(script: Path) -> tuple[Path, ...]:
 def _imports(path: Path) -> list[str]:
     """Dotted names of this package that the file imports, ``a.b.c`` for ``from a.b import c``."""
     names = []
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"), filename=str(path))):
+    tree = ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
+    for node in _statements(tree):
         if isinstance(node, ast.Import):
             names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
             names += [f"{node.module}.{alias.name}" for alias in node.names]
     return [name for name in names if name.split(".")[0] == _PACKAGE]
+
+
+def _statements(node: ast.AST) -> Iterator[ast.AST]:
+    """A node and the statements inside it, at any depth; expressions hold no imports."""
+    yield node
+    for block in ("body", "orelse", "finalbody", "handlers", "cases"):
+        inner = getattr(node, block, [])
+        for child in inner if isinstance(inner, list) else []:  # a lambda's body is an expression
+            yield from _statements(child)
 
 
 def _module_files(name: str, importer: Path) -> list[Path]:

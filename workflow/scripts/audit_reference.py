@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from spectral_laws.artifacts import atomic_path, read_table, write_table
+from spectral_laws.artifacts import read_table, write_table
+from spectral_laws.atomic import atomic_path
 from spectral_laws.cli import run, settings_option
 from spectral_laws.curvature.audit import table as audit
 from spectral_laws.provenance import Provenance

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from spectral_laws.artifacts import atomic_path
+from spectral_laws.atomic import atomic_path
 from spectral_laws.cli import run
 from spectral_laws.verification import collect_provenance
 

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 import yaml
 
-from spectral_laws.artifacts import atomic_path
+from spectral_laws.atomic import atomic_path
 from spectral_laws.cli import run, settings_option
 from spectral_laws.config import Config
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import pandas as pd
 
-from spectral_laws.artifacts import atomic_path, write_table
+from spectral_laws.artifacts import write_table
+from spectral_laws.atomic import atomic_path
 from spectral_laws.claims.verdicts import VERDICTS, value_text
 from spectral_laws.provenance import Provenance
 

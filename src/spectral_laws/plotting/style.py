@@ -23,7 +23,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogFormatterSciNotation, LogLocator, NullFormatter
 from numpy.typing import ArrayLike
 
-from spectral_laws.artifacts import atomic_path
+from spectral_laws.atomic import atomic_path
 from spectral_laws.figure_records import put_record
 from spectral_laws.provenance import Provenance
 

@@ -9,7 +9,7 @@ from urllib.parse import urlparse
 
 import yaml
 
-from spectral_laws.artifacts import atomic_path
+from spectral_laws.atomic import atomic_path
 from spectral_laws.curvature.datasets.places import (
     DATA_FOLDER,
     find_cifar,
