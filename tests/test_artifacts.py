@@ -1,3 +1,7 @@
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -16,6 +20,7 @@ from spectral_laws.artifacts import (
     write_table,
 )
 from spectral_laws.atomic import atomic_path
+from spectral_laws.cli import run
 from spectral_laws.errors import DataError, NumericalError
 
 PROVENANCE = Provenance(parameters={"gamma": 0.4}, seed=3)
@@ -122,3 +127,43 @@ def test_foreign_files_have_no_provenance(tmp_path, table):
     table.to_parquet(tmp_path / "t.parquet")
     with pytest.raises(DataError, match="no provenance"):
         read_provenance(tmp_path / "t.parquet")
+
+
+def test_temporaries_of_dead_writers_go_and_those_of_living_ones_stay(tmp_path):
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    path = tmp_path / "t.parquet"
+    with atomic_path(path) as temporary:
+        temporary.touch()
+    host = temporary.name.removeprefix(".t.").removesuffix(f".{os.getpid()}.parquet")
+    files = {
+        f".t.{host}.{dead.pid}.parquet": False,
+        f".t.{host}.{os.getppid()}.parquet": True,  # of a writer that is alive
+        f".t.another-host.{dead.pid}.parquet": True,  # nobody knows
+        f".u.{host}.{dead.pid}.parquet": True,  # of another file
+        f".t.{host}.{dead.pid}.safetensors": True,
+    }
+    for name in files:
+        (tmp_path / name).touch()
+    with atomic_path(path) as temporary:
+        temporary.touch()
+    assert {name: (tmp_path / name).exists() for name in files} == files
+
+
+def test_a_command_line_starts_with_no_inputs(tmp_path, table, monkeypatch):
+    write_table(table, tmp_path / "before.parquet", PROVENANCE)
+    read_table(tmp_path / "before.parquet")
+
+    def main() -> None:
+        write_table(table, tmp_path / "after.parquet", PROVENANCE)
+
+    monkeypatch.setattr(sys, "argv", ["job"])
+    with pytest.raises(SystemExit):
+        run(main)
+    assert read_provenance(tmp_path / "after.parquet")["inputs"] == {}
+
+
+def test_byte_order_is_the_machines(tmp_path):
+    array = np.array([1.0, 2.0], dtype=">f4")
+    write_arrays({"x": array}, tmp_path / "a.safetensors", PROVENANCE)
+    np.testing.assert_array_equal(read_arrays(tmp_path / "a.safetensors")["x"], array)

@@ -34,19 +34,27 @@ def test_a_table_reads_back_with_the_digest_it_was_written_with(tmp_path_factory
     assert table_digest(read_table(path)) == read_provenance(path)["content"]
 
 
-def test_a_tables_digest_sees_every_change_of_names_order_and_values():
-    table = pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0]})
-    others = [
-        table.rename(columns={"a": "c"}),
-        table[["b", "a"]],
-        table.iloc[::-1],
-        table.iloc[:1],
-        table.assign(a=[1.0, np.nextafter(2.0, 3.0)]),
-        pd.DataFrame({"a": [3.0, 4.0], "b": [1.0, 2.0]}),
-    ]
-    digests = {table_digest(table), *(table_digest(other) for other in others)}
-    assert len(digests) == 1 + len(others)
-    assert table_digest(table.copy()) == table_digest(table)
+def test_a_tables_digest_sees_every_change_of_names_kinds_order_and_values():
+    frame = pd.DataFrame
+    tables = [
+        frame({"a": [1.0, 2.0], "b": [3.0, 4.0]}),
+        frame({"c": [1.0, 2.0], "b": [3.0, 4.0]}),
+        frame({"b": [3.0, 4.0], "a": [1.0, 2.0]}),
+        frame({"a": [2.0, 1.0], "b": [4.0, 3.0]}),
+        frame({"a": [1.0], "b": [3.0]}),
+        frame({"a": [1.0, np.nextafter(2.0, 3.0)], "b": [3.0, 4.0]}),
+        frame({"a": [3.0, 4.0], "b": [1.0, 2.0]}),
+        *(frame({"x": values}) for values in (
+            [1, 0], [1.0, 0.0], [1.0, -0.0], [1.0, np.nan], [True, False], ["1", "0"], ["10", ""],
+            ["", "10"], ["1", None], ["1", "nan"], ["1", "None"], [],
+        )),
+        frame({"x": np.array([1, 0], dtype=np.int32)}),
+        frame({"x": pd.array([1, 0], dtype="Int64")}).rename(columns={"x": "y"}),
+        frame({"x": pd.array([1, None], dtype="Int64")}),
+    ]  # fmt: skip
+    assert len({table_digest(table) for table in tables}) == len(tables)
+    for table in tables:
+        assert table_digest(table.copy()) == table_digest(table)
 
 
 def test_an_arrays_digest_sees_names_types_shapes_and_values_but_not_order():

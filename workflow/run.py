@@ -14,6 +14,7 @@ import argparse
 import fcntl
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -28,7 +29,8 @@ from spectral_laws.settings.yaml_files import read_yaml
 
 STATE = Path(".snakemake")
 ROOM = 1_000_000  # bytes that Snakemake needs for its own records
-DRY = {"-n", "--dry-run", "--dryrun"}
+DRY = re.compile(r"--dry-?run|-[a-zA-Z]*n[a-zA-Z]*")  # also among other short options, as in -np
+JOB_NAME = "spectral-laws_"  # slurm-jobname-prefix of profiles/slurm
 
 
 def main() -> None:
@@ -36,7 +38,7 @@ def main() -> None:
     if not Path("Snakefile").exists():
         sys.exit("there is no Snakefile here: run this from the project's own folder")
     check_configuration(sys.argv[1:])
-    if DRY.isdisjoint(sys.argv):
+    if not any(map(DRY.fullmatch, sys.argv[1:])):
         try:
             lock = take_lock()
         except OSError as error:
@@ -150,10 +152,10 @@ def stop_processes(processes: list[psutil.Process]) -> None:
 
 
 def cancel_cluster_jobs() -> None:
-    """Cancel this user's SLURM jobs that were submitted from this folder."""
+    """Cancel this user's jobs that profiles/slurm submitted from this folder."""
     if shutil.which("squeue") is None:
         return
-    command = ["squeue", "--noheader", "--user", str(os.getuid()), "--format", "%A %Z"]
+    command = ["squeue", "--noheader", "--user", str(os.getuid()), "--format", "%A %j %Z"]
     try:
         listed = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     except subprocess.SubprocessError as error:
@@ -162,8 +164,8 @@ def cancel_cluster_jobs() -> None:
         )
         return
     for line in listed.stdout.splitlines():
-        job, _, folder = line.strip().partition(" ")
-        if folder == str(Path.cwd()):
+        job, name, folder = line.strip().split(" ", 2)
+        if name.startswith(JOB_NAME) and folder == str(Path.cwd()):
             print(f"cancelling SLURM job {job} of a run that was killed", file=sys.stderr)
             subprocess.run(["scancel", job], timeout=60)  # it may have ended by now
 

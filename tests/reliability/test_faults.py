@@ -289,10 +289,25 @@ def program(folder, name, text):
     path.chmod(0o755)
 
 
-def test_a_dry_run_leaves_a_lock_alone(run_script, tmp_path):
-    assert isinstance(run_script("--dry-run"), Started)
+@pytest.mark.parametrize("option", ["--dry-run", "--dryrun", "-n", "-np"])
+def test_a_dry_run_leaves_a_lock_alone(run_script, tmp_path, option):
+    assert isinstance(run_script(option), Started)
     assert len(list((tmp_path / ".snakemake/locks").iterdir())) == 1
     assert not (tmp_path / ".snakemake/run.lock").exists()
+
+
+def test_the_lock_of_a_living_run_protects_snakemakes(run_script, tmp_path):
+    lock = tmp_path / ".snakemake/run.lock"
+    code = (
+        "import fcntl, sys; file = open(sys.argv[1], 'w'); fcntl.flock(file, fcntl.LOCK_SH);"
+        "print('held', flush=True); input()"
+    )
+    command = [sys.executable, "-c", code, str(lock)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as alive:
+        assert alive.stdout.readline() == b"held\n"
+        assert isinstance(run_script(), Started)
+        assert len(list((tmp_path / ".snakemake/locks").iterdir())) == 1
+        alive.kill()
 
 
 def test_a_lock_of_another_machine_is_left_alone(run_script, tmp_path):
@@ -312,7 +327,12 @@ def test_a_snakemake_that_was_started_without_it_keeps_its_lock(run_script, tmp_
 
 
 def test_cluster_jobs_of_this_folder_are_cancelled(run_script, tmp_path):
-    program(tmp_path, "squeue", f"echo '7 {tmp_path}'; echo '8 {tmp_path}/other'; echo '9 /'")
+    program(
+        tmp_path,
+        "squeue",
+        f"echo '7 spectral-laws_1 {tmp_path}'; echo '8 spectral-laws_1 {tmp_path}/other';"
+        f"echo '9 spectral-laws_1 /'; echo '10 my_shell {tmp_path}'",
+    )
     program(tmp_path, "scancel", f"echo $* >> {tmp_path}/cancelled")
     assert isinstance(run_script(), Started)
     assert (tmp_path / "cancelled").read_text() == "7\n"
