@@ -8,7 +8,7 @@ PYTHON ?= python3
 PRESET ?= laptop
 CORES ?= 2
 BIN := .venv/bin
-CONFIGFILE := $(if $(filter laptop,$(PRESET)),,--configfile config/$(PRESET).yaml)
+CONFIGFILE := $(if $(subst laptop,,$(PRESET)),--configfile config/$(PRESET).yaml)
 
 .PHONY: reproduce verify test check install
 
@@ -23,7 +23,7 @@ install: .venv/installed
 	touch $@
 
 reproduce: install
-	@test -z '$(CONFIGFILE)' || test -f config/$(PRESET).yaml || { \
+	@test '$(PRESET)' = laptop || test -f 'config/$(PRESET).yaml' || { \
 	  echo "no preset '$(PRESET)'; there are laptop $(basename $(notdir $(wildcard config/*.yaml)))" >&2; \
 	  exit 2; }
 	$(BIN)/python workflow/run.py --cores $(CORES) $(CONFIGFILE)

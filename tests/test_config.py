@@ -145,7 +145,7 @@ def test_every_key_of_the_default_preset_has_a_comment(root):
         ("recovery.studies.smoothing.sample_exponents.stop", 9.9, "n must be 2 to"),
         ("recovery.studies.smoothing.sample_exponents.count", 10**9, r"sample_exponents\.count: "),
         ("recovery.studies.smoothing.gamma", 500.0, r"smoothing\.gamma: .*found 500"),
-        ("recovery.estimator.tolerance", "1e-4", r"with a dot, as in 1\.0e-4"),
+        ("recovery.estimator.tolerance", "1e-4", r"a dot and a sign .* as in 1\.0e-4"),
         ("recovery.baselines.max_sample_size", 10, "max_sample_size 10 is below every sample size"),
         ("curvature.data.images.train_size", 5000, "digits has 1797 images"),
         ("intervals.resamples", 10, r"intervals\.resamples: "),

@@ -29,7 +29,10 @@ from spectral_laws.settings.yaml_files import read_yaml
 
 STATE = Path(".snakemake")
 ROOM = 1_000_000  # bytes that Snakemake needs for its own records
-DRY = re.compile(r"--dry-?run|-[a-zA-Z]*n[a-zA-Z]*")  # also among other short options, as in -np
+# Dry runs, also among other short options, as in -np, and what only tells something.
+DRY = re.compile(
+    r"--dry-?run|-[a-zA-Z]*n[a-zA-Z]*|-h|--help|-v|--version|--summary|--list.*|--lint"
+)
 JOB_NAME = "spectral-laws_"  # slurm-jobname-prefix of profiles/slurm
 
 
@@ -43,8 +46,8 @@ def main() -> None:
             lock = take_lock()
         except OSError as error:
             sys.exit(
-                f"{STATE.resolve()}: {error.strerror}; Snakemake keeps its records there, nothing "
-                "was started"
+                f"{Path(error.filename or STATE).resolve()}: {error.strerror}; Snakemake keeps its "
+                "records there, nothing was started"
             )
         os.set_inheritable(lock, True)
     os.execv(sys.executable, [sys.executable, "-m", "snakemake", *sys.argv[1:]])
@@ -62,7 +65,7 @@ def check_configuration(arguments: list[str]) -> None:
         for path in parser.parse_known_args(arguments)[0].files:
             read_yaml(path)
     except ConfigError as error:
-        sys.exit(f"error: {error}")
+        sys.exit(f"error: {error} (--configfile takes every word after it; targets come first)")
 
 
 def take_lock() -> int:
@@ -80,9 +83,15 @@ def take_lock() -> int:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         pass  # a run is alive
+    except OSError as error:
+        print(
+            f"{STATE}: no file locks here ({error.strerror}); nothing is cleaned up",
+            file=sys.stderr,
+        )
+        return lock
     else:
         if any((STATE / "locks").glob("*")) and not snakemake_runs_here():
-            clean_up(os.read(lock, 1000).decode())
+            clean_up(os.read(lock, 1000).decode(errors="replace"))
         os.truncate(lock, 0)
         os.pwrite(lock, platform.node().encode(), 0)
     fcntl.flock(lock, fcntl.LOCK_SH)
@@ -108,6 +117,9 @@ def clean_up(host: str) -> None:
             f"whether it still runs: start this on {host}, or delete {STATE / 'locks'} if it is "
             "dead"
         )
+    for file in (STATE / "locks").glob("*"):
+        if file.stat().st_uid != os.getuid():
+            sys.exit(f"{file}: the run of another user, who alone can know whether it is dead")
     stop_processes(orphans())
     cancel_cluster_jobs()
     for file in (STATE / "locks").glob("*"):
@@ -118,8 +130,10 @@ def clean_up(host: str) -> None:
 def orphans() -> list[psutil.Process]:
     """Job processes in this folder whose Snakemake is gone: the shell of a job and its scripts."""
     found = []
-    for process in psutil.process_iter(["cmdline", "cwd"]):
-        if process.info["cwd"] != str(Path.cwd()) or not is_job_shell(process.info["cmdline"]):
+    for process in psutil.process_iter(["cmdline", "cwd", "uids"]):
+        mine = process.info["uids"] and process.info["uids"].real == os.getuid()
+        here = process.info["cwd"] == str(Path.cwd())
+        if not (mine and here and is_job_shell(process.info["cmdline"])):
             continue
         with suppress(psutil.Error):  # it may end at any time
             parent = process.parent()
@@ -129,13 +143,19 @@ def orphans() -> list[psutil.Process]:
 
 
 def is_job_shell(command: list[str] | None) -> bool:
-    """Whether this is a shell as Snakemake starts one per job: `bash -c "...script.py ..."`."""
-    return bool(command and "-c" in command[:-1] and "workflow/scripts/" in command[-1])
+    """Whether this is a shell as Snakemake starts one per job, in bash's strict mode."""
+    return bool(
+        command
+        and "-c" in command[:-1]
+        and command[-1].startswith("set -euo pipefail;")
+        and "workflow/scripts/" in command[-1]
+    )
 
 
 def is_snakemake(command: list[str] | None) -> bool:
     """Whether this is Snakemake itself: `python .../snakemake ...` or `python -m snakemake ...`."""
-    return any(Path(part).name == "snakemake" for part in (command or [])[:4])
+    words = [Path(part).name for part in (command or [])[:10]]
+    return "snakemake" in words[1:] and words[0].startswith("python")
 
 
 def stop_processes(processes: list[psutil.Process]) -> None:
@@ -155,20 +175,25 @@ def cancel_cluster_jobs() -> None:
     """Cancel this user's jobs that profiles/slurm submitted from this folder."""
     if shutil.which("squeue") is None:
         return
+    print("asking SLURM for jobs of the killed run", file=sys.stderr)
     command = ["squeue", "--noheader", "--user", str(os.getuid()), "--format", "%A %j %Z"]
     try:
-        listed = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
-    except subprocess.SubprocessError as error:
+        listed = subprocess.run(
+            command, capture_output=True, check=True, text=True, errors="replace", timeout=60
+        )
+        for line in listed.stdout.splitlines():
+            job, name, folder = line.strip().split(" ", 2)
+            if name.startswith(JOB_NAME) and folder == str(Path.cwd()):
+                print(f"cancelling SLURM job {job} of a run that was killed", file=sys.stderr)
+                subprocess.run(["scancel", job], timeout=60)  # it may have ended by now
+    except (OSError, ValueError, subprocess.SubprocessError) as error:
         print(
             f"SLURM does not say whether jobs of the killed run are left: {error}", file=sys.stderr
         )
-        return
-    for line in listed.stdout.splitlines():
-        job, name, folder = line.strip().split(" ", 2)
-        if name.startswith(JOB_NAME) and folder == str(Path.cwd()):
-            print(f"cancelling SLURM job {job} of a run that was killed", file=sys.stderr)
-            subprocess.run(["scancel", job], timeout=60)  # it may have ended by now
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -26,16 +26,18 @@ def main(preset: Annotated[str, typer.Argument(help="Name of the preset.")] = "l
     path = Path("results", preset, "provenance.json")
     try:
         collected = json.loads(path.read_text(encoding="utf-8"))
+        problems = [
+            *find_changes(collected),
+            *find_strays(collected, Path("figures", preset)),
+            *find_excesses(collected),
+        ]
     except (OSError, ValueError) as error:
         raise DataError(f"{path}: cannot be read ({error}); finish a run first") from None
-    problems = [
-        *find_changes(collected),
-        *find_strays(collected, Path("figures", preset)),
-        *find_excesses(collected),
-    ]
+    except (KeyError, TypeError, AttributeError) as error:
+        raise DataError(f"{path}: not as collect_provenance writes it ({error!r})") from None
     figures = [Path(name) for name in collected["files"] if name.startswith("figures/")]
-    if not figures:
-        problems.append(f"{path}: lists no figure")
+    if not figures or not collected["jobs"]:
+        problems.append(f"{path}: lists no figure, or no job, so nothing could be checked")
     chain = read_chain(Path(name) for name in collected["files"] if made_here(name))
     problems += find_contradictions(chain)
     for problem in problems:
@@ -58,7 +60,7 @@ def made_here(name: str) -> bool:
 def summary(jobs: dict[str, dict[str, Any]]) -> str:
     """What the jobs cost, and whether their limits could be checked."""
     if not jobs:
-        return "no benchmark files: limits not checked"
+        return "no benchmark files"
     name, largest = max(jobs.items(), key=lambda item: item[1]["memory_mb"] or 0)
     minutes = sum(job["seconds"] for job in jobs.values()) / 60
     unknown = sum(job["declared_memory_mb"] is None for job in jobs.values())

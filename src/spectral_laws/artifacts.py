@@ -70,7 +70,8 @@ def read_table(path: Path) -> pd.DataFrame:
         DataError: if the file is missing or damaged.
     """
     try:
-        arrow = pq.read_table(path)
+        with path.open("rb") as file:  # once: by its name pyarrow opens it twice
+            arrow = pq.ParquetFile(file).read()
         table: pd.DataFrame = arrow.to_pandas()
         digest = table_digest(table)
     except FileNotFoundError:

@@ -1,5 +1,6 @@
 """Files that appear under their final name complete or not at all."""
 
+import glob
 import os
 import platform
 import re
@@ -25,7 +26,7 @@ def atomic_path(path: Path) -> Iterator[Path]:
     temporary = path.with_name(f".{path.stem}.{host}.{os.getpid()}{path.suffix}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        for left in path.parent.glob(f".{path.stem}.{host}.*{path.suffix}"):
+        for left in path.parent.glob(glob.escape(f".{path.stem}.{host}.") + "*" + path.suffix):
             writer = left.name.removesuffix(path.suffix).rpartition(".")[2]
             if writer.isdecimal() and not psutil.pid_exists(int(writer)):
                 left.unlink(missing_ok=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import torch
 
-from spectral_laws.errors import ConfigError
+from spectral_laws.errors import ConfigError, DataError
 
 # Locks of the claimed GPUs, open until the process ends; the kernel frees them even after kill -9.
 _HELD: list[int] = []
@@ -52,6 +52,8 @@ def find_device(name: str) -> torch.device:
 def _claimed_gpu() -> int:
     """Index of a visible GPU that no other process of this user holds."""
     locks = [_lock_file(gpu) for gpu in range(torch.cuda.device_count())]
+    if not locks:
+        raise ConfigError("device: no GPU is visible to cuda (CUDA_VISIBLE_DEVICES?)")
     waiting = False
     while True:
         for gpu, lock in enumerate(locks):
@@ -76,11 +78,13 @@ def _lock_file(gpu: int) -> Path:
 
 def _try_lock(path: Path) -> bool:
     """Lock a file for the rest of this process, if nobody holds it."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(descriptor)
         return False
+    except OSError as error:
+        raise DataError(f"{path}: cannot claim a GPU by this file ({error.strerror})") from None
     _HELD.append(descriptor)
     return True

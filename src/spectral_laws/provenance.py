@@ -60,7 +60,7 @@ class Provenance:
         unit = 2**20 if sys.platform == "darwin" else 2**10  # bytes there, KiB on Linux
         return {
             "seconds": round(time.monotonic() - self.started, 3),
-            "threads": int(os.environ.get("OMP_NUM_THREADS", os.cpu_count() or 1)),
+            "threads": _threads(),
             "peak_memory_mb": round(peak / unit),
         }
 
@@ -89,6 +89,8 @@ def unseal(metadata: Mapping[str, str], path: Path) -> dict[str, Any] | None:
     """
     if KEY not in metadata and _SEAL not in metadata:
         return None
+    if _SEAL not in metadata:
+        raise DataError(f"{path}: written by an older version, without a digest: make it again")
     text = metadata.get(KEY, "")
     if hashlib.sha256(text.encode()).hexdigest() != metadata.get(_SEAL):
         raise DataError(f"{path}: damaged, its provenance is not what was written")
@@ -132,6 +134,12 @@ def _column_bytes(column: "pd.Series[Any]") -> tuple[str, bytes, bytes]:
     return "text", missing.tobytes(), lengths.tobytes() + b"".join(encoded)
 
 
+def _threads() -> int:
+    """Threads that the numerical libraries were given; OpenMP allows a list, one per level."""
+    given = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+    return int(given) if given.isdecimal() else os.cpu_count() or 1
+
+
 @cache
 def _versions() -> dict[str, str]:
     return {package: version(package) for package in _PACKAGES}
@@ -143,7 +151,13 @@ def _commit() -> str | None:
     command = ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
     try:
         result = subprocess.run(
-            command, cwd=Path(__file__).parent, capture_output=True, text=True, timeout=10
+            command,
+            cwd=Path(__file__).parent,
+            # Looking must not lock: a commit beside a run would fail.
+            env=os.environ | {"GIT_OPTIONAL_LOCKS": "0"},
+            capture_output=True,
+            text=True,
+            timeout=10,
         )
     except (OSError, subprocess.TimeoutExpired):
         return None

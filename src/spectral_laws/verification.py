@@ -7,6 +7,7 @@ that was drawn from the tables on disk from one that was not.
 
 import ast
 import hashlib
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,7 +36,7 @@ def read_record(path: Path) -> Record | None:
         return read_provenance(path)
     if path.suffix in (".png", ".pdf"):
         return read_figure_record(path)
-    if not path.exists():
+    if not path.is_file():
         raise DataError(f"{path}: no such file")
     return None
 
@@ -159,7 +160,7 @@ def find_strays(collected: Mapping[str, Any], figures: Path) -> Iterator[str]:
 def find_changes(collected: Mapping[str, Any]) -> Iterator[str]:
     """Files that changed or vanished since :func:`collect_provenance`, one line each."""
     for name, entry in collected["files"].items():
-        if not Path(name).exists():
+        if not Path(name).is_file():
             yield f"{name}: listed, but gone"
         elif _file_digest(Path(name)) != entry["sha256"]:
             yield f"{name}: changed since the run was recorded"
@@ -235,10 +236,11 @@ def compare_runs(first: Path, second: Path, preset: str) -> Comparison:
 
 def _products(folder: Path, preset: str) -> set[str]:
     found = [
-        path.relative_to(folder)
+        Path(place, name).relative_to(folder)
         for room in ("results", "figures")
-        for path in (folder / room / preset).rglob("*")
-        if path.is_file() and path.name != "provenance.json"
+        for place, _, names in os.walk(folder / room / preset, followlinks=True)
+        for name in names
+        if name != "provenance.json"
     ]
     return {path.as_posix() for path in found if "benchmarks" not in path.parts}
 
@@ -285,6 +287,9 @@ def _figure_contradictions(
         yield f"{path}: was drawn by {record['script']}"
     if not record["inputs"]:
         yield f"{path}: was drawn from no table"
+    for name in record["inputs"]:
+        if Path(name).parts[:2] != ("results", path.parts[1]):
+            yield f"{path}: was drawn from {name}, which is not of its preset"
     other = path.with_suffix(".png" if path.suffix == ".pdf" else ".pdf")
     if not other.exists():
         yield f"{path}: has no {other.name} beside it"

@@ -83,6 +83,8 @@ def check_machine(workflow):
     """Stop before the first job where none could succeed: nothing to write to, or no GPU."""
     for name in ("results", "figures", "logs", "scratch"):
         place = Path(name)
+        if place.is_symlink() and not place.exists():
+            raise WorkflowError(f"{name} is a link to {place.readlink()}, which is not there")
         if not place.exists():
             continue
         if not place.is_dir():

@@ -29,6 +29,7 @@ Noise = Annotated[float, Field(ge=0, le=1e6)]
 
 _FOUND = 200  # characters of a wrong value that are shown
 _LONGEST_NAME = 255  # bytes of a file's name on every usual file system
+_EXPONENT = re.compile(r"[-+]?[\d.]+[eE][-+]?\d+")
 _SHOWN = 3  # mistakes that are listed; studies that share an anchor share their mistakes
 
 Parsed = TypeVar("Parsed", bound=BaseModel)
@@ -124,8 +125,8 @@ def _explain(mistake: Mapping[str, Any]) -> str:
     if mistake["type"] == "missing":
         return f"{where}: missing"
     message = mistake["msg"].removeprefix("Value error, ")
-    if isinstance(mistake["input"], str) and re.fullmatch(r"\d+e[+-]?\d+", mistake["input"]):
-        message += " (YAML reads a number with an exponent only with a dot, as in 1.0e-4)"
+    if isinstance(mistake["input"], str) and _EXPONENT.fullmatch(mistake["input"]):
+        message += " (YAML wants a dot and a sign beside an exponent, as in 1.0e-4 and 1.5e+3)"
     if isinstance(mistake["input"], Mapping):
         return f"{where}: {message}"
     found = repr(mistake["input"])
