@@ -46,7 +46,7 @@ def main() -> None:
             lock = take_lock()
         except OSError as error:
             sys.exit(
-                f"{Path(error.filename or STATE).resolve()}: {error.strerror}; Snakemake keeps its "
+                f"{STATE.resolve()}: {error.strerror}; Snakemake keeps its "
                 "records there, nothing was started"
             )
         os.set_inheritable(lock, True)
