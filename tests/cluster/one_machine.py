@@ -104,7 +104,6 @@ def write_profile(folder: Path, **settings) -> Path:
         "slurm-status-command": "squeue",  # sacct hangs where there is no accounting
         "slurm-init-seconds-before-status-checks": 1,
         "latency-wait": 10,
-        "cores": 1,
     }
     profile.write_text(yaml.safe_dump(quick | settings))
     return profile.parent

@@ -99,7 +99,7 @@ def _draw_model(axis: Axes, rows: pd.DataFrame, layers: list[str], confidence: f
             linestyle="none", marker="o", markersize=2.2, markeredgewidth=0, color="black",
             elinewidth=0.6, capsize=0, zorder=3,
         )  # fmt: skip
-    for layer in set(layers) - set(means.index):
+    for layer in [name for name in layers if name not in means.index]:
         axis.text(0.02, place[layer], "no fit", transform=axis.get_yaxis_transform(), va="center",
                   fontsize=SMALL, color="0.35")  # fmt: skip
     model = shorten(str(rows["model"].iloc[0]))
