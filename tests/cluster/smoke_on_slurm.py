@@ -32,6 +32,8 @@ STAGES = {
     "race": ["tune_method", "train_method", "train_layer_rates", "measure_responses"],
 }
 TOGETHER = {"data": 6, "teachers": 8, "networks": 6, "race": 5}
+# Most jobs wait for the networks; for teachers and figures hardly any: they fill gaps.
+NICE = {"race": 100, "teachers": 200, "recovery": 300, "curvature_figures": 300}
 
 
 def main(arguments):
@@ -51,12 +53,13 @@ def run(project):
     """The whole preset, through profiles/slurm."""
     profile = yaml.safe_load((project / "profiles/slurm/config.yaml").read_text())
     stages = {rule: stage for stage, rules in STAGES.items() for rule in rules}
+    groups = profile["groups"] | stages
     quick = write_profile(
         project,
         **{
-            "groups": profile["groups"] | stages,
+            "groups": groups,
             "group-components": profile["group-components"] | TOGETHER,
-            "set-resources": {rule: resources_of(rule) for rule in stages},
+            "set-resources": {rule: resources_of(rule, group) for rule, group in groups.items()},
         },
     )
     command = [sys.executable, HERE / "quick_snakemake.py", "--quiet", "rules"]
@@ -68,15 +71,10 @@ def run(project):
     print(f"smoke preset through SLURM: {time.monotonic() - start:.0f} s")
 
 
-def resources_of(rule):
+def resources_of(rule, group):
     """Minutes of a rule in this preset, a GPU, and the order in which SLURM takes the jobs."""
-    resources = {"runtime": 60}
-    if rule in GPU_RULES:
-        resources["gpu"] = 1
-    # Most jobs wait for the networks, nothing long for the teachers: they fill gaps.
-    if rule in STAGES["race"] + STAGES["teachers"]:
-        resources["slurm_extra"] = f"--nice={100 if rule in STAGES['race'] else 200}"
-    return resources
+    resources = {"runtime": 30, "slurm_extra": f"--nice={NICE.get(group, 0)}"}
+    return resources | {"gpu": 1} if rule in GPU_RULES else resources
 
 
 def check(jobs):

@@ -49,6 +49,7 @@ STUDIES = (
     "quadratic", "quadratic_tanh", "gamma_02", "gamma_10", "equivalent", "equivalent_tanh",
     "steep", "smoothing", "depth_linear", "depth_quadratic",
 )  # fmt: skip
+NO_FIT = ("fc", "conv1", "layer3.0.downsample.0", "layer1.0.conv1")  # of a set there is an order
 LEADING = ("curvature_power_law", "curvature_rank_models", "curvature_factors")
 BOOTSTRAPPED = ("recovery_finite_size", "recovery_depth", "recovery_error_exponents")
 
@@ -75,7 +76,7 @@ def files(
     tables["population"] = make_population(3)
     tables["error_exponents"] = make_error_exponents()
     tables["spectrum"] = make_spectrum()
-    tables |= make_curvature(seeds=2, no_fit=("fc",), experiments=("classes", "task"))
+    tables |= make_curvature(seeds=2, no_fit=NO_FIT, experiments=("classes", "task"))
     tables |= make_optimizers(seeds=2)
     tables["audit"] = audit_table
     paths = {}
