@@ -19,6 +19,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -172,24 +173,34 @@ def stop_processes(processes: list[psutil.Process]) -> None:
 
 
 def cancel_cluster_jobs() -> None:
-    """Cancel this user's jobs that profiles/slurm submitted from this folder."""
+    """Cancel this user's jobs that profiles/slurm submitted from this folder, and see them end."""
     if shutil.which("squeue") is None:
         return
-    print("asking SLURM for jobs of the killed run", file=sys.stderr)
-    command = ["squeue", "--noheader", "--user", str(os.getuid()), "--format", "%A %j %Z"]
     try:
-        listed = subprocess.run(
-            command, capture_output=True, check=True, text=True, errors="replace", timeout=60
-        )
-        for line in listed.stdout.splitlines():
-            job, name, folder = line.strip().split(" ", 2)
-            if name.startswith(JOB_NAME) and folder == str(Path.cwd()):
-                print(f"cancelling SLURM job {job} of a run that was killed", file=sys.stderr)
-                subprocess.run(["scancel", job], timeout=60)  # it may have ended by now
+        left = cluster_jobs()
+        for job in left:
+            print(f"cancelling SLURM job {job} of a run that was killed", file=sys.stderr)
+            subprocess.run(["scancel", job], timeout=60)  # it may have ended by now
+        for _ in range(60):
+            if not set(left) & set(cluster_jobs()):
+                return
+            time.sleep(1)
+        print(f"SLURM jobs {', '.join(left)} do not end; going on", file=sys.stderr)
     except (OSError, ValueError, subprocess.SubprocessError) as error:
         print(
             f"SLURM does not say whether jobs of the killed run are left: {error}", file=sys.stderr
         )
+
+
+def cluster_jobs() -> list[str]:
+    """Ids of this user's jobs that profiles/slurm submitted from this folder."""
+    command = ["squeue", "--noheader", "--user", str(os.getuid()), "--format", "%A %j %Z"]
+    listed = subprocess.run(
+        command, capture_output=True, check=True, text=True, errors="replace", timeout=60
+    )
+    jobs = [line.strip().split(" ", 2) for line in listed.stdout.splitlines()]
+    here = str(Path.cwd())
+    return [job for job, name, folder in jobs if name.startswith(JOB_NAME) and folder == here]
 
 
 if __name__ == "__main__":

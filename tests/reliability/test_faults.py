@@ -330,7 +330,8 @@ def test_cluster_jobs_of_this_folder_are_cancelled(run_script, tmp_path):
     program(
         tmp_path,
         "squeue",
-        f"echo '7 spectral-laws_1 {tmp_path}'; echo '8 spectral-laws_1 {tmp_path}/other';"
+        f"test -e {tmp_path}/cancelled || echo '7 spectral-laws_1 {tmp_path}';"
+        f"echo '8 spectral-laws_1 {tmp_path}/other';"
         f"echo '9 spectral-laws_1 /'; echo '10 my_shell {tmp_path}'",
     )
     program(tmp_path, "scancel", f"echo $* >> {tmp_path}/cancelled")
