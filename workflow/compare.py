@@ -1,6 +1,6 @@
 """Compare two runs of one preset, in two project folders.
 
-python workflow/compare.py --preset smoke . ../other
+.venv/bin/python workflow/compare.py --preset smoke . ../other
 """
 
 import sys

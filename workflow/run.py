@@ -63,10 +63,12 @@ def check_configuration(arguments: list[str]) -> None:
     names = ("--configfile", "--configfiles")
     parser.add_argument(*names, nargs="+", action="extend", type=Path, default=[], dest="files")
     try:
-        for path in parser.parse_known_args(arguments)[0].files:
+        files = parser.parse_known_args(arguments)[0].files
+        for path in files:
             read_yaml(path)
     except ConfigError as error:
-        sys.exit(f"error: {error} (--configfile takes every word after it; targets come first)")
+        hint = " (--configfile takes every word after it; targets come first)" * (len(files) > 1)
+        sys.exit(f"error: {error}{hint}")
 
 
 def take_lock() -> int:
@@ -114,9 +116,11 @@ def clean_up(host: str) -> None:
     """Stop the jobs of a run that was killed, and remove its lock."""
     if host not in ("", platform.node()):
         sys.exit(
-            f"a run that was started on {host} has not ended well, and only there it can be known "
-            f"whether it still runs: start this on {host}, or delete {STATE / 'locks'} if it is "
-            "dead"
+            f"a run that was started on {host} has not ended well; this machine is called "
+            f"{platform.node()}. If that is the same one under a new name, delete "
+            f"{STATE / 'locks'} and start again. Else start this on {host}, where it can be known "
+            "whether it still runs; if it is gone for good, cancel its SLURM jobs first "
+            "(docs/cluster.md)"
         )
     for file in (STATE / "locks").glob("*"):
         if file.stat().st_uid != os.getuid():
@@ -188,7 +192,9 @@ def cancel_cluster_jobs() -> None:
         print(f"SLURM jobs {', '.join(left)} do not end; going on", file=sys.stderr)
     except (OSError, ValueError, subprocess.SubprocessError) as error:
         print(
-            f"SLURM does not say whether jobs of the killed run are left: {error}", file=sys.stderr
+            f"SLURM does not say whether jobs of the killed run are left: {error}; if they are, "
+            "stop this run, cancel them (docs/cluster.md) and start again",
+            file=sys.stderr,
         )
 
 

@@ -1,6 +1,6 @@
 """Check the results of a preset: nothing damaged, figures from these tables, limits kept.
 
-python workflow/verify.py laptop
+.venv/bin/python workflow/verify.py laptop
 """
 
 import json
@@ -31,10 +31,17 @@ def main(preset: Annotated[str, typer.Argument(help="Name of the preset.")] = "l
             *find_strays(collected, Path("figures", preset)),
             *find_excesses(collected),
         ]
+    except FileNotFoundError:
+        raise DataError(
+            f"{path}: not there; it is written last, so finish a run first: `make reproduce` with "
+            f"PRESET={preset}"
+        ) from None
     except (OSError, ValueError) as error:
-        raise DataError(f"{path}: cannot be read ({error}); finish a run first") from None
+        raise DataError(f"{path}: cannot be read ({error})") from None
     except (KeyError, TypeError, AttributeError) as error:
-        raise DataError(f"{path}: not as collect_provenance writes it ({error!r})") from None
+        raise DataError(
+            f"{path}: not as collect_provenance writes it ({error!r}): delete it, run again"
+        ) from None
     figures = [Path(name) for name in collected["files"] if name.startswith("figures/")]
     if not figures or not collected["jobs"]:
         problems.append(f"{path}: lists no figure, or no job, so nothing could be checked")
@@ -48,7 +55,10 @@ def main(preset: Annotated[str, typer.Argument(help="Name of the preset.")] = "l
     )
     print(summary(collected["jobs"]))
     if problems:
-        sys.exit(f"{len(problems)} contradictions")
+        sys.exit(
+            f"{len(problems)} problem(s). Delete the files that are named and run again; limits "
+            "are `mem_mb` and `threads` of the rule"
+        )
     print("all sound: every figure comes from the tables on disk")
 
 

@@ -53,7 +53,9 @@ def read_figure_record(path: Path) -> dict[str, Any]:
     except (ValueError, TypeError, AttributeError):
         record = None
     if record is None:
-        raise DataError(f"{path}: no provenance inside, it was not drawn by spectral-laws")
+        raise DataError(
+            f"{path}: no provenance inside: drawn by an older version or another program"
+        )
     if record.get("content") != hashlib.sha256(drawn).hexdigest():
         raise DataError(f"{path}: damaged or edited, it is not what was drawn")
     return record
