@@ -33,7 +33,7 @@ verify: install
 	$(BIN)/python workflow/verify.py $(PRESET)
 
 test: install
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n $(CORES) --dist loadgroup
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n $(CORES) --dist loadgroup --durations 15
 
 check: install
 	$(BIN)/ruff check .
