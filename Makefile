@@ -1,5 +1,6 @@
 # make reproduce   everything of one preset: PRESET=laptop (default), smoke or paper
 #                  after whatever ended it, the same command goes on
+# make report      one HTML file of a finished run: claims, figures, tables, rules, code
 # make verify      are the figures from the tables on disk, nothing damaged, limits kept?
 # make test        the whole test suite
 # make check       style, types and dry runs
@@ -10,7 +11,7 @@ CORES ?= 2
 BIN := .venv/bin
 CONFIGFILE := $(if $(subst laptop,,$(PRESET)),--configfile config/$(PRESET).yaml)
 
-.PHONY: reproduce verify test check install
+.PHONY: reproduce report verify test check install
 
 install: .venv/installed
 
@@ -27,7 +28,10 @@ reproduce: install
 	  echo "no preset '$(PRESET)'; there are laptop $(basename $(notdir $(wildcard config/*.yaml)))" >&2; \
 	  exit 2; }
 	$(BIN)/python workflow/run.py --cores $(CORES) $(CONFIGFILE)
-	@echo "done: read results/$(PRESET)/claims.md, look at figures/$(PRESET)/"
+	$(BIN)/python workflow/build_report.py $(PRESET)
+
+report: install
+	$(BIN)/python workflow/build_report.py $(PRESET)
 
 verify: install
 	$(BIN)/python workflow/verify.py $(PRESET)

@@ -37,6 +37,9 @@ report: "workflow/report/workflow.rst"
 
 onstart:
     check_machine(workflow)
+    # The limit of 100 jobs per second wakes the scheduler once a second for every job that has
+    # ended, for ever: at the end of a long run a quarter of a core.
+    workflow.scheduler.job_rate_limiter = None
 
 
 rule all:
@@ -45,6 +48,7 @@ rule all:
         f"results/{PRESET}/config.yaml",
         f"results/{PRESET}/claims.csv",
         f"results/{PRESET}/claims.md",
+        f"results/{PRESET}/claims.html",
         f"results/{PRESET}/provenance.json",
         products(PRESET),
 

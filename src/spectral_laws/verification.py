@@ -242,7 +242,7 @@ def _products(folder: Path, preset: str) -> set[str]:
         for name in names
         if name != "provenance.json"
     ]
-    return {path.as_posix() for path in found if "benchmarks" not in path.parts}
+    return {path.as_posix() for path in found if not {"benchmarks", "report"} & set(path.parts)}
 
 
 def _comparable(path: Path) -> tuple[str, Any]:

@@ -20,17 +20,28 @@ def render(path):
     return docutils_core.publish_parts(text, writer="html", settings_overrides=strict)["body"]
 
 
+@pytest.fixture(autouse=True)
+def claims_page(tmp_path, monkeypatch):
+    """What the front page includes, in the folder in which the report is built."""
+    monkeypatch.chdir(tmp_path)
+    page = tmp_path / "results" / "laptop" / "claims.html"
+    page.parent.mkdir(parents=True)
+    page.write_text("<table><td>λ &lt; 1</td></table>", encoding="utf-8")
+
+
 def test_every_figure_has_a_caption(root):
     figures = {
         path.stem.removeprefix("plot_") for path in (root / "workflow/scripts").glob("plot_*")
     }
     captions = {path.stem for path in (root / "workflow/report").glob("*.rst")}
-    assert captions == figures | {"workflow"}
+    assert captions == figures | {"workflow", "table"}
     for name in captions:
         body = render(root / "workflow" / "report" / f"{name}.rst")
         assert "laptop" in body
         assert "<strong>" in body
 
 
-def test_front_states_the_confidence(root):
-    assert "95 % interval" in " ".join(render(root / "workflow/report/workflow.rst").split())
+def test_front_shows_the_claims_and_states_the_confidence(root):
+    front = " ".join(render(root / "workflow/report/workflow.rst").split())
+    assert "95 % interval" in front
+    assert "<td>λ &lt; 1</td>" in front

@@ -1,34 +1,11 @@
 # The referee's table: one row per claim, with verdict; and the configuration that made it.
-CLAIM_TABLES = {
-    "recovery": [
-        "metrics",
-        "directions",
-        "thresholds",
-        "baselines",
-        "perturbation",
-        "error_exponents",
-    ],
-    "curvature": [
-        "spectra",
-        "exponents",
-        "ladder",
-        "decomposition",
-        "independence",
-        "weights",
-        "factor_models",
-        "finite_differences",
-        "experiments",
-    ],
-    "optimizers": ["race", "tuning", "layer_rates"],
-}
+CLAIM_TABLES = sorted({table for claim in load_claims() for table in claim.tables})
 
 
 rule evaluate_claims:
     input:
         source=sources("evaluate_claims.py"),
-        recovery=[f"{RESULTS}/recovery/{name}.parquet" for name in CLAIM_TABLES["recovery"]],
-        curvature=[f"{RESULTS}/curvature/{name}.parquet" for name in CLAIM_TABLES["curvature"]],
-        optimizers=[f"{RESULTS}/optimizers/{name}.parquet" for name in CLAIM_TABLES["optimizers"]],
+        tables=[f"{RESULTS}/{name}.parquet" for name in CLAIM_TABLES],
     output:
         parquet=f"{RESULTS}/claims.parquet",
         csv=f"{RESULTS}/claims.csv",
@@ -44,9 +21,27 @@ rule evaluate_claims:
         intervals=settings("intervals"),
         seed=settings("seed"),
     shell:
-        "{PYTHON} {SCRIPTS}/evaluate_claims.py {input.recovery} {input.curvature} {input.optimizers}"
+        "{PYTHON} {SCRIPTS}/evaluate_claims.py {input.tables}"
         " --intervals {params.intervals:q} --seed {params.seed}"
         " --parquet {output.parquet} --csv {output.csv} --markdown {output.markdown} > {log} 2>&1"
+
+
+rule render_claims:
+    input:
+        source=sources("render_claims.py"),
+        claims=f"{RESULTS}/claims.parquet",
+    output:
+        f"{RESULTS}/claims.html",
+    log:
+        f"{LOGS}/render_claims.log",
+    benchmark:
+        f"{BENCHMARKS}/render_claims.tsv"
+    resources:
+        mem_mb=1500,
+        runtime=10,
+    shell:
+        "{PYTHON} {SCRIPTS}/render_claims.py --claims {input.claims} --preset {wildcards.preset}"
+        " --output {output} > {log} 2>&1"
 
 
 rule write_config:
@@ -74,7 +69,7 @@ rule collect_provenance:
         files=lambda wildcards: products(wildcards.preset),
         texts=[
             f"{RESULTS}/{name}"
-            for name in ("claims.parquet", "claims.csv", "claims.md", "config.yaml")
+            for name in ("claims.parquet", "claims.csv", "claims.md", "claims.html", "config.yaml")
         ],
     output:
         f"{RESULTS}/provenance.json",

@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
+from spectral_laws.claims.registry import load_claims
 from spectral_laws.config import load_preset, parse_config
 from spectral_laws.errors import ConfigError
 from spectral_laws.sources import source_files
@@ -17,6 +18,14 @@ RESULTS = "results/{preset}"
 FIGURES_OF = "figures/{preset}"
 LOGS = "logs/{preset}"
 BENCHMARKS = "results/{preset}/benchmarks"
+
+PAPERS = {
+    "claims": "Claims",
+    "recovery": "Recovery, arXiv:2605.14567",
+    "curvature": "Curvature, arXiv:2606.02596",
+    "optimizers": "Curvature, arXiv:2606.02596",
+}
+"""Categories of the report, by the part of the project that a figure or table belongs to."""
 
 TABLES = [
     "recovery/metrics",
@@ -66,6 +75,17 @@ def products(preset, room=""):
             for suffix in ("pdf", "png")
         ),
     ]
+
+
+def reported_table(name):
+    """A table of a preset, to be found in the report under its paper."""
+    return report(
+        f"{RESULTS}/{name}.parquet",
+        caption="../report/table.rst",
+        category=PAPERS[name.split("/")[0]],
+        subcategory="tables",
+        labels={"table": name.split("/")[1]},
+    )
 
 
 @cache

@@ -207,7 +207,7 @@ rule collect_curvature:
         source=sources("collect_tables.py"),
         tables=all_networks("{table}.parquet"),
     output:
-        f"{RESULTS}/curvature/{{table}}.parquet",
+        reported_table("curvature/{table}"),
     log:
         f"{LOGS}/collect_curvature/{{table}}.log",
     benchmark:
@@ -226,7 +226,7 @@ rule collect_controls:
         source=sources("collect_tables.py"),
         tables=controlled_networks,
     output:
-        f"{RESULTS}/curvature/{{table}}.parquet",
+        reported_table("curvature/{table}"),
     log:
         f"{LOGS}/collect_controls/{{table}}.log",
     benchmark:
@@ -245,7 +245,7 @@ rule fit_exponents:
         source=sources("fit_exponents.py"),
         spectra=f"{RESULTS}/curvature/spectra.parquet",
     output:
-        f"{RESULTS}/curvature/exponents.parquet",
+        reported_table("curvature/exponents"),
     log:
         f"{LOGS}/fit_exponents.log",
     benchmark:
@@ -268,9 +268,9 @@ rule fit_ladder:
         spectra=f"{RESULTS}/curvature/spectra.parquet",
         factors=f"{RESULTS}/curvature/factors.parquet",
     output:
-        ladder=f"{RESULTS}/curvature/ladder.parquet",
-        decomposition=f"{RESULTS}/curvature/decomposition.parquet",
-        factor_models=f"{RESULTS}/curvature/factor_models.parquet",
+        ladder=reported_table("curvature/ladder"),
+        decomposition=reported_table("curvature/decomposition"),
+        factor_models=reported_table("curvature/factor_models"),
     log:
         f"{LOGS}/fit_ladder.log",
     benchmark:
@@ -294,7 +294,7 @@ rule fit_independence:
         source=sources("fit_independence.py"),
         spectra=f"{RESULTS}/curvature/spectra.parquet",
     output:
-        f"{RESULTS}/curvature/independence.parquet",
+        reported_table("curvature/independence"),
     log:
         f"{LOGS}/fit_independence.log",
     benchmark:
@@ -316,7 +316,7 @@ rule fit_windows:
         source=sources("fit_windows.py"),
         spectra=f"{RESULTS}/curvature/spectra.parquet",
     output:
-        f"{RESULTS}/curvature/windows.parquet",
+        reported_table("curvature/windows"),
     log:
         f"{LOGS}/fit_windows.log",
     benchmark:
@@ -339,7 +339,7 @@ rule fit_weight_tails:
         networks=all_networks("checkpoints.safetensors"),
         spectra=f"{RESULTS}/curvature/spectra.parquet",
     output:
-        f"{RESULTS}/curvature/weights.parquet",
+        reported_table("curvature/weights"),
     log:
         f"{LOGS}/fit_weight_tails.log",
     benchmark:
@@ -362,7 +362,7 @@ rule compare_models:
         exponents=f"{RESULTS}/curvature/exponents.parquet",
         decomposition=f"{RESULTS}/curvature/decomposition.parquet",
     output:
-        f"{RESULTS}/curvature/experiments.parquet",
+        reported_table("curvature/experiments"),
     log:
         f"{LOGS}/compare_models.log",
     benchmark:
@@ -395,7 +395,7 @@ rule audit_reference:
         claims=f"{RESULTS}/claims.csv",
         experiments=f"{RESULTS}/curvature/experiments.parquet",
     output:
-        table=f"{RESULTS}/curvature/audit.parquet",
+        table=reported_table("curvature/audit"),
         markdown=f"{RESULTS}/audit.md",
     log:
         f"{LOGS}/audit_reference.log",

@@ -1,46 +1,53 @@
 # One rule per figure; a figure reads tables only, so editing it reruns nothing else.
 
+TITLES = {
+    "recovery_mse": "Test error and overlap against sample size",
+    "recovery_gamma": "Decay of the strengths",
+    "recovery_directions": "Recovery of single directions",
+    "recovery_readouts": "Nonlinear readouts",
+    "recovery_spectrum": "Spectrum of the moment matrix",
+    "recovery_sharp_theory": "Sharp theory against measurement",
+    "recovery_finite_size": "Finite size",
+    "recovery_depth": "Advantage of depth",
+    "recovery_perturbation": "Perturbation of eigenvectors",
+    "recovery_error_exponents": "Exponent of the test error",
+    "curvature_power_law": "Curvature against singular value",
+    "curvature_triangle": "Triangle of exponents",
+    "curvature_alpha_by_layer": "Exponent alpha of every layer",
+    "curvature_ladder": "Curvature ladder",
+    "curvature_decomposition": "What makes alpha",
+    "curvature_independence": "How much of s = alpha gamma is evidence",
+    "curvature_mechanisms": "Mechanisms, each with its control",
+    "curvature_trajectory": "During training",
+    "curvature_participation": "Directions that carry the curvature",
+    "curvature_rank_models": "Law of the singular values in rank",
+    "curvature_factors": "Kronecker factors",
+    "curvature_controls": "Controls of the measurement",
+    "curvature_windows": "Alpha from parts of the spectrum",
+    "curvature_weights": "Tails of the weights",
+    "optimizers_race": "Race of the optimizers",
+    "optimizers_gains": "Gains over AdamW",
+    "optimizers_responses": "Update spectra",
+    "optimizers_layer_rates": "Learning rates per layer",
+    "curvature_audit": "Audit of the author's files",
+    "claims": "Every claim and its verdict",
+}
+"""Titles of the figures in the report."""
 FIGURES = [
-    "recovery_mse",
-    "recovery_gamma",
-    "recovery_directions",
-    "recovery_readouts",
-    "recovery_spectrum",
-    "recovery_sharp_theory",
-    "recovery_finite_size",
-    "recovery_depth",
-    "recovery_perturbation",
-    "recovery_error_exponents",
-    "curvature_power_law",
-    "curvature_triangle",
-    "curvature_alpha_by_layer",
-    "curvature_ladder",
-    "curvature_decomposition",
-    "curvature_independence",
-    "curvature_mechanisms",
-    "curvature_trajectory",
-    "curvature_participation",
-    "curvature_rank_models",
-    "curvature_factors",
-    "curvature_controls",
-    "curvature_windows",
-    "curvature_weights",
-    "optimizers_race",
-    "optimizers_gains",
-    "optimizers_responses",
-    "optimizers_layer_rates",
-    "claims",
+    name
+    for name in TITLES
+    if name != "curvature_audit" or ACTIVE.curvature.reference is not None  # the author's files
 ]
-if ACTIVE.curvature.reference is not None:  # the audit needs the author's files
-    FIGURES.append("curvature_audit")
 
 
-def caption(name, category):
-    """The PDF of a figure, with its caption and category for the report."""
+def reported_figure(name):
+    """The PNG of a figure, with its caption, paper and title in the report."""
     return report(
-        f"{FIGURES_OF}/{name}.pdf",
+        f"{FIGURES_OF}/{name}.png",
         caption=f"../report/{name}.rst",
-        category=category,
+        category=PAPERS[name.split("_")[0]],
+        subcategory="optimizers" if name.startswith("optimizers") else "figures",
+        labels={"figure": TITLES[name]},
     )
 
 
@@ -49,8 +56,8 @@ rule plot_recovery_mse:
         source=sources("plot_recovery_mse.py"),
         metrics=f"{RESULTS}/recovery/metrics.parquet",
     output:
-        pdf=caption("recovery_mse", "recovery"),
-        png=f"{FIGURES_OF}/recovery_mse.png",
+        pdf=f"{FIGURES_OF}/recovery_mse.pdf",
+        png=reported_figure("recovery_mse"),
     log:
         f"{LOGS}/plot_recovery_mse.log",
     benchmark:
@@ -71,8 +78,8 @@ rule plot_recovery_gamma:
         source=sources("plot_recovery_gamma.py"),
         metrics=f"{RESULTS}/recovery/metrics.parquet",
     output:
-        pdf=caption("recovery_gamma", "recovery"),
-        png=f"{FIGURES_OF}/recovery_gamma.png",
+        pdf=f"{FIGURES_OF}/recovery_gamma.pdf",
+        png=reported_figure("recovery_gamma"),
     log:
         f"{LOGS}/plot_recovery_gamma.log",
     benchmark:
@@ -93,8 +100,8 @@ rule plot_recovery_directions:
         source=sources("plot_recovery_directions.py"),
         directions=f"{RESULTS}/recovery/directions.parquet",
     output:
-        pdf=caption("recovery_directions", "recovery"),
-        png=f"{FIGURES_OF}/recovery_directions.png",
+        pdf=f"{FIGURES_OF}/recovery_directions.pdf",
+        png=reported_figure("recovery_directions"),
     log:
         f"{LOGS}/plot_recovery_directions.log",
     benchmark:
@@ -115,8 +122,8 @@ rule plot_recovery_readouts:
         source=sources("plot_recovery_readouts.py"),
         metrics=f"{RESULTS}/recovery/metrics.parquet",
     output:
-        pdf=caption("recovery_readouts", "recovery"),
-        png=f"{FIGURES_OF}/recovery_readouts.png",
+        pdf=f"{FIGURES_OF}/recovery_readouts.pdf",
+        png=reported_figure("recovery_readouts"),
     log:
         f"{LOGS}/plot_recovery_readouts.log",
     benchmark:
@@ -137,8 +144,8 @@ rule plot_recovery_spectrum:
         source=sources("plot_recovery_spectrum.py"),
         spectrum=f"{RESULTS}/recovery/spectrum.parquet",
     output:
-        pdf=caption("recovery_spectrum", "recovery"),
-        png=f"{FIGURES_OF}/recovery_spectrum.png",
+        pdf=f"{FIGURES_OF}/recovery_spectrum.pdf",
+        png=reported_figure("recovery_spectrum"),
     log:
         f"{LOGS}/plot_recovery_spectrum.log",
     benchmark:
@@ -157,8 +164,8 @@ rule plot_recovery_sharp_theory:
         directions=f"{RESULTS}/recovery/directions.parquet",
         thresholds=f"{RESULTS}/recovery/thresholds.parquet",
     output:
-        pdf=caption("recovery_sharp_theory", "recovery"),
-        png=f"{FIGURES_OF}/recovery_sharp_theory.png",
+        pdf=f"{FIGURES_OF}/recovery_sharp_theory.pdf",
+        png=reported_figure("recovery_sharp_theory"),
     log:
         f"{LOGS}/plot_recovery_sharp_theory.log",
     benchmark:
@@ -180,8 +187,8 @@ rule plot_recovery_finite_size:
         population=f"{RESULTS}/recovery/population.parquet",
         directions=f"{RESULTS}/recovery/directions.parquet",
     output:
-        pdf=caption("recovery_finite_size", "recovery"),
-        png=f"{FIGURES_OF}/recovery_finite_size.png",
+        pdf=f"{FIGURES_OF}/recovery_finite_size.pdf",
+        png=reported_figure("recovery_finite_size"),
     log:
         f"{LOGS}/plot_recovery_finite_size.log",
     benchmark:
@@ -205,8 +212,8 @@ rule plot_recovery_depth:
         directions=f"{RESULTS}/recovery/directions.parquet",
         baselines=f"{RESULTS}/recovery/baselines.parquet",
     output:
-        pdf=caption("recovery_depth", "recovery"),
-        png=f"{FIGURES_OF}/recovery_depth.png",
+        pdf=f"{FIGURES_OF}/recovery_depth.pdf",
+        png=reported_figure("recovery_depth"),
     log:
         f"{LOGS}/plot_recovery_depth.log",
     benchmark:
@@ -228,8 +235,8 @@ rule plot_recovery_perturbation:
         source=sources("plot_recovery_perturbation.py"),
         perturbation=f"{RESULTS}/recovery/perturbation.parquet",
     output:
-        pdf=caption("recovery_perturbation", "recovery"),
-        png=f"{FIGURES_OF}/recovery_perturbation.png",
+        pdf=f"{FIGURES_OF}/recovery_perturbation.pdf",
+        png=reported_figure("recovery_perturbation"),
     log:
         f"{LOGS}/plot_recovery_perturbation.log",
     benchmark:
@@ -251,8 +258,8 @@ rule plot_recovery_error_exponents:
         error_exponents=f"{RESULTS}/recovery/error_exponents.parquet",
         metrics=f"{RESULTS}/recovery/metrics.parquet",
     output:
-        pdf=caption("recovery_error_exponents", "recovery"),
-        png=f"{FIGURES_OF}/recovery_error_exponents.png",
+        pdf=f"{FIGURES_OF}/recovery_error_exponents.pdf",
+        png=reported_figure("recovery_error_exponents"),
     log:
         f"{LOGS}/plot_recovery_error_exponents.log",
     benchmark:
@@ -276,8 +283,8 @@ rule plot_curvature_power_law:
         exponents=f"{RESULTS}/curvature/exponents.parquet",
         experiments=f"{RESULTS}/curvature/experiments.parquet",
     output:
-        pdf=caption("curvature_power_law", "curvature"),
-        png=f"{FIGURES_OF}/curvature_power_law.png",
+        pdf=f"{FIGURES_OF}/curvature_power_law.pdf",
+        png=reported_figure("curvature_power_law"),
     log:
         f"{LOGS}/plot_curvature_power_law.log",
     benchmark:
@@ -299,8 +306,8 @@ rule plot_curvature_triangle:
         exponents=f"{RESULTS}/curvature/exponents.parquet",
         experiments=f"{RESULTS}/curvature/experiments.parquet",
     output:
-        pdf=caption("curvature_triangle", "curvature"),
-        png=f"{FIGURES_OF}/curvature_triangle.png",
+        pdf=f"{FIGURES_OF}/curvature_triangle.pdf",
+        png=reported_figure("curvature_triangle"),
     log:
         f"{LOGS}/plot_curvature_triangle.log",
     benchmark:
@@ -320,8 +327,8 @@ rule plot_curvature_alpha_by_layer:
         exponents=f"{RESULTS}/curvature/exponents.parquet",
         experiments=f"{RESULTS}/curvature/experiments.parquet",
     output:
-        pdf=caption("curvature_alpha_by_layer", "curvature"),
-        png=f"{FIGURES_OF}/curvature_alpha_by_layer.png",
+        pdf=f"{FIGURES_OF}/curvature_alpha_by_layer.pdf",
+        png=reported_figure("curvature_alpha_by_layer"),
     log:
         f"{LOGS}/plot_curvature_alpha_by_layer.log",
     benchmark:
@@ -341,8 +348,8 @@ rule plot_curvature_ladder:
         ladder=f"{RESULTS}/curvature/ladder.parquet",
         experiments=f"{RESULTS}/curvature/experiments.parquet",
     output:
-        pdf=caption("curvature_ladder", "curvature"),
-        png=f"{FIGURES_OF}/curvature_ladder.png",
+        pdf=f"{FIGURES_OF}/curvature_ladder.pdf",
+        png=reported_figure("curvature_ladder"),
     log:
         f"{LOGS}/plot_curvature_ladder.log",
     benchmark:
@@ -364,8 +371,8 @@ rule plot_curvature_decomposition:
         decomposition=f"{RESULTS}/curvature/decomposition.parquet",
         experiments=f"{RESULTS}/curvature/experiments.parquet",
     output:
-        pdf=caption("curvature_decomposition", "curvature"),
-        png=f"{FIGURES_OF}/curvature_decomposition.png",
+        pdf=f"{FIGURES_OF}/curvature_decomposition.pdf",
+        png=reported_figure("curvature_decomposition"),
     log:
         f"{LOGS}/plot_curvature_decomposition.log",
     benchmark:
@@ -387,8 +394,8 @@ rule plot_curvature_independence:
         independence=f"{RESULTS}/curvature/independence.parquet",
         experiments=f"{RESULTS}/curvature/experiments.parquet",
     output:
-        pdf=caption("curvature_independence", "curvature"),
-        png=f"{FIGURES_OF}/curvature_independence.png",
+        pdf=f"{FIGURES_OF}/curvature_independence.pdf",
+        png=reported_figure("curvature_independence"),
     log:
         f"{LOGS}/plot_curvature_independence.log",
     benchmark:
@@ -410,8 +417,8 @@ rule plot_curvature_mechanisms:
         experiments=f"{RESULTS}/curvature/experiments.parquet",
         spectra=f"{RESULTS}/curvature/spectra.parquet",
     output:
-        pdf=caption("curvature_mechanisms", "curvature"),
-        png=f"{FIGURES_OF}/curvature_mechanisms.png",
+        pdf=f"{FIGURES_OF}/curvature_mechanisms.pdf",
+        png=reported_figure("curvature_mechanisms"),
     log:
         f"{LOGS}/plot_curvature_mechanisms.log",
     benchmark:
@@ -432,8 +439,8 @@ rule plot_curvature_trajectory:
         source=sources("plot_curvature_trajectory.py"),
         exponents=f"{RESULTS}/curvature/exponents.parquet",
     output:
-        pdf=caption("curvature_trajectory", "curvature"),
-        png=f"{FIGURES_OF}/curvature_trajectory.png",
+        pdf=f"{FIGURES_OF}/curvature_trajectory.pdf",
+        png=reported_figure("curvature_trajectory"),
     log:
         f"{LOGS}/plot_curvature_trajectory.log",
     benchmark:
@@ -455,8 +462,8 @@ rule plot_curvature_participation:
         exponents=f"{RESULTS}/curvature/exponents.parquet",
         experiments=f"{RESULTS}/curvature/experiments.parquet",
     output:
-        pdf=caption("curvature_participation", "curvature"),
-        png=f"{FIGURES_OF}/curvature_participation.png",
+        pdf=f"{FIGURES_OF}/curvature_participation.pdf",
+        png=reported_figure("curvature_participation"),
     log:
         f"{LOGS}/plot_curvature_participation.log",
     benchmark:
@@ -479,8 +486,8 @@ rule plot_curvature_rank_models:
         spectra=f"{RESULTS}/curvature/spectra.parquet",
         experiments=f"{RESULTS}/curvature/experiments.parquet",
     output:
-        pdf=caption("curvature_rank_models", "curvature"),
-        png=f"{FIGURES_OF}/curvature_rank_models.png",
+        pdf=f"{FIGURES_OF}/curvature_rank_models.pdf",
+        png=reported_figure("curvature_rank_models"),
     log:
         f"{LOGS}/plot_curvature_rank_models.log",
     benchmark:
@@ -503,8 +510,8 @@ rule plot_curvature_factors:
         factor_models=f"{RESULTS}/curvature/factor_models.parquet",
         experiments=f"{RESULTS}/curvature/experiments.parquet",
     output:
-        pdf=caption("curvature_factors", "curvature"),
-        png=f"{FIGURES_OF}/curvature_factors.png",
+        pdf=f"{FIGURES_OF}/curvature_factors.pdf",
+        png=reported_figure("curvature_factors"),
     log:
         f"{LOGS}/plot_curvature_factors.log",
     benchmark:
@@ -528,8 +535,8 @@ rule plot_curvature_controls:
         finite_differences=f"{RESULTS}/curvature/finite_differences.parquet",
         eigenvalues=f"{RESULTS}/curvature/eigenvalues.parquet",
     output:
-        pdf=caption("curvature_controls", "curvature"),
-        png=f"{FIGURES_OF}/curvature_controls.png",
+        pdf=f"{FIGURES_OF}/curvature_controls.pdf",
+        png=reported_figure("curvature_controls"),
     log:
         f"{LOGS}/plot_curvature_controls.log",
     benchmark:
@@ -552,8 +559,8 @@ rule plot_curvature_windows:
         windows=f"{RESULTS}/curvature/windows.parquet",
         experiments=f"{RESULTS}/curvature/experiments.parquet",
     output:
-        pdf=caption("curvature_windows", "curvature"),
-        png=f"{FIGURES_OF}/curvature_windows.png",
+        pdf=f"{FIGURES_OF}/curvature_windows.pdf",
+        png=reported_figure("curvature_windows"),
     log:
         f"{LOGS}/plot_curvature_windows.log",
     benchmark:
@@ -576,8 +583,8 @@ rule plot_curvature_weights:
         exponents=f"{RESULTS}/curvature/exponents.parquet",
         experiments=f"{RESULTS}/curvature/experiments.parquet",
     output:
-        pdf=caption("curvature_weights", "curvature"),
-        png=f"{FIGURES_OF}/curvature_weights.png",
+        pdf=f"{FIGURES_OF}/curvature_weights.pdf",
+        png=reported_figure("curvature_weights"),
     log:
         f"{LOGS}/plot_curvature_weights.log",
     benchmark:
@@ -597,8 +604,8 @@ rule plot_optimizers_race:
         race=f"{RESULTS}/optimizers/race.parquet",
         race_times=f"{RESULTS}/optimizers/race_times.parquet",
     output:
-        pdf=caption("optimizers_race", "optimizers"),
-        png=f"{FIGURES_OF}/optimizers_race.png",
+        pdf=f"{FIGURES_OF}/optimizers_race.pdf",
+        png=reported_figure("optimizers_race"),
     log:
         f"{LOGS}/plot_optimizers_race.log",
     benchmark:
@@ -621,8 +628,8 @@ rule plot_optimizers_gains:
         tuning=f"{RESULTS}/optimizers/tuning.parquet",
         tuning_times=f"{RESULTS}/optimizers/tuning_times.parquet",
     output:
-        pdf=caption("optimizers_gains", "optimizers"),
-        png=f"{FIGURES_OF}/optimizers_gains.png",
+        pdf=f"{FIGURES_OF}/optimizers_gains.pdf",
+        png=reported_figure("optimizers_gains"),
     log:
         f"{LOGS}/plot_optimizers_gains.log",
     benchmark:
@@ -643,8 +650,8 @@ rule plot_optimizers_responses:
         source=sources("plot_optimizers_responses.py"),
         responses=f"{RESULTS}/optimizers/responses.parquet",
     output:
-        pdf=caption("optimizers_responses", "optimizers"),
-        png=f"{FIGURES_OF}/optimizers_responses.png",
+        pdf=f"{FIGURES_OF}/optimizers_responses.pdf",
+        png=reported_figure("optimizers_responses"),
     log:
         f"{LOGS}/plot_optimizers_responses.log",
     benchmark:
@@ -662,8 +669,8 @@ rule plot_optimizers_layer_rates:
         source=sources("plot_optimizers_layer_rates.py"),
         layer_rates=f"{RESULTS}/optimizers/layer_rates.parquet",
     output:
-        pdf=caption("optimizers_layer_rates", "optimizers"),
-        png=f"{FIGURES_OF}/optimizers_layer_rates.png",
+        pdf=f"{FIGURES_OF}/optimizers_layer_rates.pdf",
+        png=reported_figure("optimizers_layer_rates"),
     log:
         f"{LOGS}/plot_optimizers_layer_rates.log",
     benchmark:
@@ -684,8 +691,8 @@ rule plot_curvature_audit:
         source=sources("plot_curvature_audit.py"),
         audit=f"{RESULTS}/curvature/audit.parquet",
     output:
-        pdf=caption("curvature_audit", "curvature"),
-        png=f"{FIGURES_OF}/curvature_audit.png",
+        pdf=f"{FIGURES_OF}/curvature_audit.pdf",
+        png=reported_figure("curvature_audit"),
     log:
         f"{LOGS}/plot_curvature_audit.log",
     benchmark:
@@ -703,8 +710,8 @@ rule plot_claims:
         source=sources("plot_claims.py"),
         claims=f"{RESULTS}/claims.parquet",
     output:
-        pdf=caption("claims", "claims"),
-        png=f"{FIGURES_OF}/claims.png",
+        pdf=f"{FIGURES_OF}/claims.pdf",
+        png=reported_figure("claims"),
     log:
         f"{LOGS}/plot_claims.log",
     benchmark:

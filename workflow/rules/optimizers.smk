@@ -127,7 +127,7 @@ rule collect_race:
         source=sources("collect_tables.py"),
         tables=all_runs,
     output:
-        f"{RESULTS}/optimizers/{{table}}.parquet",
+        reported_table("optimizers/{table}"),
     log:
         f"{LOGS}/collect_race/{{table}}.log",
     benchmark:
@@ -191,7 +191,7 @@ rule collect_layer_rates:
             for race in preset_config(wildcards.preset).optimizers.layer_rates.races
         ],
     output:
-        f"{RESULTS}/optimizers/layer_rates.parquet",
+        reported_table("optimizers/layer_rates"),
     log:
         f"{LOGS}/collect_layer_rates.log",
     benchmark:
@@ -224,7 +224,7 @@ rule measure_responses:
         data=in_responding_race(racing_data),
         exponents=f"{RESULTS}/curvature/exponents.parquet",
     output:
-        f"{RESULTS}/optimizers/responses.parquet",
+        reported_table("optimizers/responses"),
     log:
         f"{LOGS}/measure_responses.log",
     benchmark:

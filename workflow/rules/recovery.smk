@@ -104,7 +104,7 @@ rule compute_spectrum:
     input:
         source=sources("compute_spectrum.py"),
     output:
-        f"{RESULTS}/recovery/spectrum.parquet",
+        reported_table("recovery/spectrum"),
     log:
         f"{LOGS}/compute_spectrum.log",
     benchmark:
@@ -154,7 +154,7 @@ rule compute_population:
     input:
         source=sources("compute_population.py"),
     output:
-        f"{RESULTS}/recovery/population.parquet",
+        reported_table("recovery/population"),
     log:
         f"{LOGS}/compute_population.log",
     benchmark:
@@ -175,7 +175,7 @@ rule predict_exponents:
     input:
         source=sources("predict_exponents.py"),
     output:
-        f"{RESULTS}/recovery/error_exponents.parquet",
+        reported_table("recovery/error_exponents"),
     log:
         f"{LOGS}/predict_exponents.log",
     benchmark:
@@ -201,7 +201,7 @@ rule collect_recovery:
             else tables_of_teachers(wildcards)
         ),
     output:
-        f"{RESULTS}/recovery/{{table}}.parquet",
+        reported_table("recovery/{table}"),
     log:
         f"{LOGS}/collect_recovery/{{table}}.log",
     benchmark:

@@ -51,6 +51,8 @@ class Claim(BaseModel):
         accept: values that count as the paper's value.
         direction: values at which the claim's sign or ordering holds.
         rule: why these two regions.
+        figures: where it is seen, the most telling first.
+        tables: what it, and what stands beside it, is measured from.
         no_interval: why the quantity has no confidence interval; empty where it has one.
     """
 
@@ -65,6 +67,8 @@ class Claim(BaseModel):
     accept: Region
     direction: Region
     rule: Text
+    figures: Annotated[tuple[Text, ...], Field(min_length=1)]
+    tables: Annotated[tuple[Text, ...], Field(min_length=1)]
     no_interval: str = ""
 
     @model_validator(mode="after")

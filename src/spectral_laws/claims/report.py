@@ -14,7 +14,7 @@ from spectral_laws.provenance import Provenance
 NULLABLE_CLAIMS = ("our_value", "ci_low", "ci_high", "n")
 """Missing where nothing was measured, or where there is no interval."""
 
-_PAPERS = {
+PAPERS = {
     "recovery": "Sequential feature recovery (arXiv:2605.14567)",
     "curvature": "Loss curvature (arXiv:2606.02596)",
 }
@@ -55,7 +55,7 @@ def claims_markdown(table: pd.DataFrame) -> str:
     """
     lines = ["# Claims", ""]
     lines += _counts(table)
-    for paper, title in _PAPERS.items():
+    for paper, title in PAPERS.items():
         rows = table[table["paper"] == paper]
         lines += ["", f"## {title}", ""]
         if (rows["beside"] != "").any():
@@ -96,20 +96,21 @@ def write_claims(
 
 def _counts(table: pd.DataFrame) -> list[str]:
     counts = table.groupby("verdict")["paper"].value_counts()
-    lines = [f"| verdict | {' | '.join(_PAPERS)} | all |", "| --- | --- | --- | --- |"]
+    lines = [f"| verdict | {' | '.join(PAPERS)} | all |", "| --- | --- | --- | --- |"]
     for verdict in VERDICTS:
-        numbers = [int(counts.get((verdict, paper), 0)) for paper in _PAPERS]
+        numbers = [int(counts.get((verdict, paper), 0)) for paper in PAPERS]
         lines.append(_cells(verdict, *numbers, sum(numbers)))
     return lines
 
 
 def _row(row: dict[Hashable, Any]) -> str:
     return _cells(
-        row["id"], row["statement"], row["paper_value"], _ours(row), row["verdict"], row["beside"]
+        row["id"], row["statement"], row["paper_value"], ours(row), row["verdict"], row["beside"]
     )
 
 
-def _ours(row: dict[Hashable, Any]) -> str:
+def ours(row: dict[Hashable, Any]) -> str:
+    """Our value with its interval, or a dash."""
     if pd.isna(row["our_value"]):
         return "-"
     if pd.isna(row["ci_low"]):
