@@ -4,6 +4,7 @@
 # make verify      are the figures from the tables on disk, nothing damaged, limits kept?
 # make test        the whole test suite
 # make check       style, types and dry runs
+# make docs        README's claims table, docs/gallery and docs/pipeline.svg from the laptop run
 
 PYTHON ?= python3
 PRESET ?= laptop
@@ -11,7 +12,7 @@ CORES ?= 2
 BIN := .venv/bin
 CONFIGFILE := $(if $(subst laptop,,$(PRESET)),--configfile config/$(PRESET).yaml)
 
-.PHONY: reproduce report verify test check install
+.PHONY: reproduce report verify test check docs install
 
 install: .venv/installed
 
@@ -48,3 +49,7 @@ check: install
 	  $(BIN)/snakemake --cores $(CORES) --dry-run --quiet rules --configfile config/$$preset.yaml || exit 1; \
 	done
 	$(BIN)/snakemake --cores $(CORES) --dry-run --quiet rules
+
+docs: install
+	$(BIN)/python workflow/update_docs.py laptop
+	$(BIN)/python workflow/draw_pipeline.py

@@ -1,6 +1,6 @@
 """Build the report of a finished run: one HTML file, to be opened in any browser.
 
-    python workflow/build_report.py laptop
+python workflow/build_report.py laptop
 """
 
 import subprocess

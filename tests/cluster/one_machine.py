@@ -87,6 +87,7 @@ def wait_for(condition, *, seconds, what):
 
 def copy_project(folder: Path) -> Path:
     """A copy of the pipeline in a folder of its own."""
+    folder.mkdir(parents=True, exist_ok=True)
     for part in PARTS:
         source = ROOT / part
         if source.is_dir():

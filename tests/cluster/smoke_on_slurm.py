@@ -1,10 +1,11 @@
 """Run the smoke preset through profiles/slurm from clean, and compare it with a local run.
 
-python tests/cluster/smoke_on_slurm.py [FOLDER], where FOLDER holds results/smoke and figures/smoke
-of a local run.
+python tests/cluster/smoke_on_slurm.py FOLDER, where FOLDER holds results/smoke and figures/smoke
+of a local run. Everything is computed; of the figures, which are all made in the same way, four.
 """
 
 import collections
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -15,6 +16,7 @@ import yaml
 from one_machine import ROOT, Cluster, copy_project, why_not, write_profile
 
 HERE = Path(__file__).resolve().parent
+FIGURES = ["recovery_mse", "curvature_triangle", "optimizers_race", "claims"]
 GPU_RULES = ["train_model", "measure_curvature"]
 # A job of SLURM costs five seconds more than the same job in a local run, and those of this preset
 # take as long themselves: several of them make one.
@@ -36,21 +38,41 @@ TOGETHER = {"data": 6, "teachers": 8, "networks": 6, "race": 5}
 NICE = {"race": 100, "teachers": 200, "recovery": 300, "curvature_figures": 300}
 
 
-def main(arguments):
+def main(local):
     """Run, check, compare."""
     if reason := why_not():
         sys.exit(reason)
     with tempfile.TemporaryDirectory() as name, Cluster() as cluster:
-        project = copy_project(Path(name))
-        run(project)
+        project = copy_project(Path(name, "slurm"))
+        reference = copy_results(Path(local), Path(name, "local"))
+        run(project, targets_of(reference))
         check(cluster.finished())
-        if arguments:
-            command = ["workflow/compare.py", "--preset", "smoke", arguments[0], str(project)]
-            subprocess.run([sys.executable, *command], cwd=ROOT, check=True)
+        command = ["workflow/compare.py", "--preset", "smoke", str(reference), str(project)]
+        subprocess.run([sys.executable, *command], cwd=ROOT, check=True)
 
 
-def run(project):
-    """The whole preset, through profiles/slurm."""
+def copy_results(local, folder):
+    """The local run, with the chosen figures alone."""
+    shutil.copytree(local / "results/smoke", folder / "results/smoke")
+    (folder / "figures/smoke").mkdir(parents=True)
+    for name in FIGURES:
+        for suffix in ("pdf", "png"):
+            shutil.copy(local / f"figures/smoke/{name}.{suffix}", folder / "figures/smoke")
+    return folder
+
+
+def targets_of(reference):
+    """Figures, claims and the tables of all teachers and networks."""
+    files = [
+        *reference.glob("figures/smoke/*"),
+        *reference.glob("results/smoke/*/*.parquet"),
+        *reference.glob("results/smoke/c*"),
+    ]
+    return [str(file.relative_to(reference)) for file in files]
+
+
+def run(project, targets):
+    """These files, through profiles/slurm."""
     profile = yaml.safe_load((project / "profiles/slurm/config.yaml").read_text())
     stages = {rule: stage for stage, rules in STAGES.items() for rule in rules}
     groups = profile["groups"] | stages
@@ -62,7 +84,7 @@ def run(project):
             "set-resources": {rule: resources_of(rule, group) for rule, group in groups.items()},
         },
     )
-    command = [sys.executable, HERE / "quick_snakemake.py", "--quiet", "rules"]
+    command = [sys.executable, HERE / "quick_snakemake.py", *targets, "--quiet", "rules"]
     command += ["--profile", "profiles/slurm", "--profile", quick]
     command += ["--configfile", "config/smoke.yaml"]
     start = time.monotonic()
@@ -92,4 +114,4 @@ def check(jobs):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main(*sys.argv[1:])

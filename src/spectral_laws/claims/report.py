@@ -84,6 +84,19 @@ def claims_markdown(table: pd.DataFrame) -> str:
     return "\n".join(lines) + "\n"
 
 
+def claims_table(table: pd.DataFrame) -> str:
+    """One row per claim and nothing else, as Markdown without a final line break."""
+    lines = [
+        "| claim | the paper says | paper | ours | verdict |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    lines += [
+        _cells(row["id"], row["statement"], row["paper_value"], ours(row), row["verdict"])
+        for row in table.to_dict("records")
+    ]
+    return "\n".join(lines)
+
+
 def write_claims(
     table: pd.DataFrame, *, parquet: Path, csv: Path, markdown: Path, provenance: Provenance
 ) -> None:

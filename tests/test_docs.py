@@ -1,0 +1,96 @@
+"""README and docs: links lead somewhere, tables are those of the code, Python blocks run."""
+
+import re
+from pathlib import Path
+
+import pytest
+import torch
+
+from spectral_laws.claims.registry import load_claims
+from spectral_laws.claims.verdicts import VERDICTS
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+NO_FIGURE = {"table", "workflow", "curvature_audit"}  # the audit needs the author's files
+
+
+def anchors(page):
+    """Anchors of a page's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return {
+        re.sub(r"[^\w\- ]", "", heading).strip().lower().replace(" ", "-") for heading in headings
+    }
+
+
+def test_readme_is_short():
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) < 200
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page):
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    links = re.findall(r"\]\(([^)\s]+)\)|(?:href|src)=\"([^\"]+)\"", text)
+    for link in map("".join, links):
+        if link.startswith(("https://", "mailto:")):
+            continue
+        name, _, anchor = link.partition("#")
+        target = (page.parent / name).resolve() if name else page
+        assert target.exists(), link
+        if anchor:
+            assert anchor in anchors(target), link
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_make_targets_exist(page):
+    made = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))
+    text = page.read_text(encoding="utf-8")
+    named = re.findall(
+        r"^(?:PRESET=\w+ )?make ([a-z]+)|`(?:PRESET=\w+ )?make ([a-z]+)`", text, re.M
+    )
+    assert {"".join(names) for names in named} <= made
+
+
+def test_readme_shows_every_claim():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    table = text.split("<!-- claims: make docs -->")[1].split("<!-- end of claims -->")[0]
+    rows = [
+        [cell.strip().replace("\\|", "|") for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+        for line in table.strip().splitlines()[2:]
+    ]
+    claims = load_claims()
+    assert [row[:3] for row in rows] == [[c.id, c.statement, c.paper_value] for c in claims]
+    for (*_, ours, verdict), claim in zip(rows, claims, strict=True):
+        assert verdict in VERDICTS
+        number = r"-?[\d.]+(e-?\d+)?"
+        interval = "" if claim.no_interval else rf" \[{number}, {number}\]"
+        assert re.fullmatch("-" if "not run" in verdict else number + interval, ours), claim.id
+
+
+def test_gallery_shows_every_figure():
+    figures = {path.stem for path in (ROOT / "workflow/report").glob("*.rst")} - NO_FIGURE
+    gallery = (ROOT / "docs/gallery.md").read_text(encoding="utf-8")
+    assert {path.stem for path in (ROOT / "docs/gallery").iterdir()} == figures
+    assert set(re.findall(r"!\[\w+\]\(gallery/(\w+)\.png\)", gallery)) == figures
+    assert "figures of the preset laptop" in gallery
+    pictures = list((ROOT / "docs/gallery").iterdir())
+    assert sum(path.stat().st_size for path in pictures) < 4e6
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/python.md"])
+def test_python_blocks_run(name, capsys):
+    generator = torch.Generator().manual_seed(0)
+    names = {
+        "model": torch.nn.Sequential(
+            torch.nn.Linear(12, 16), torch.nn.ReLU(), torch.nn.Linear(16, 8)
+        ),
+        "inputs": torch.randn(64, 12, generator=generator),
+        "targets": torch.randint(8, (64,), generator=generator),
+    }
+    text = (ROOT / name).read_text(encoding="utf-8")
+    blocks = re.findall(r"^```python\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
+    assert len(blocks) >= 2
+    for block in blocks:
+        exec(compile(block, name, "exec"), names)
+    printed = capsys.readouterr().out
+    assert len(re.findall(r"^\d: alpha = -?\d+\.\d\d \+- \d+\.\d\d", printed, re.MULTILINE)) == 2
+    assert isinstance(names["optimizer"], torch.optim.Optimizer)
