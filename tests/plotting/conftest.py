@@ -583,7 +583,7 @@ def fit_tables(spectra, exponents):
         phi, chi = -0.2 + 0.1 * noise[0], 0.3 + 0.1 * noise[1]
         parts = {"alpha": alpha, "beta": alpha - phi - chi, "phi": phi, "chi": chi,
                  "phi_delta": phi / 2, "phi_a": phi / 2,
-                 "identity_gap": 1e-13 * noise[2]}  # fmt: skip
+                 "identity_gap": 1e-13 * noise[2], "kronecker_gap": 1e-12}  # fmt: skip
         tables["decomposition"].append(
             head | {"n_used": row["n_used"]} | (parts if fit else dict.fromkeys(parts)) | status
         )
@@ -912,6 +912,7 @@ def claims_table():
                     "ci_low": None if value is None or i % 6 == 5 else value - 0.12,
                     "ci_high": None if value is None or i % 6 == 5 else value + 0.12,
                     "n": 12 * i if run else None,
+                    "accept": ("[-inf, -0.1]", "[0.25, 0.75]", "[0.8, inf]")[i % 3],
                     "verdict": verdict,
                     "reason": "" if run else "needs GPT-2",
                 }

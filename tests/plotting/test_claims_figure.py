@@ -4,7 +4,7 @@ from matplotlib.colors import to_rgba
 
 from spectral_laws.errors import DataError
 from spectral_laws.plotting import draw_claims
-from spectral_laws.plotting.claims import value_text
+from spectral_laws.plotting.claims import region_text, typeset, value_text
 from spectral_laws.plotting.style import VERDICT_COLORS
 
 
@@ -44,10 +44,26 @@ def test_value_and_interval_as_text(claims_table):
     row = claims_table.iloc[0].copy()
     row["our_value"], row["ci_low"], row["ci_high"] = 1.2345, 1.1, 1.3999
     assert value_text(row) == "1.23 [1.1, 1.4]"
-    row["ci_low"] = np.nan
-    assert value_text(row) == "1.23"
+    row["our_value"], row["ci_low"], row["ci_high"] = -4e-6, -0.005, 0.009
+    assert value_text(row) == "0 [\u22120.005, 0.009]"
+    row["our_value"], row["ci_low"] = -1.2345, np.nan
+    assert value_text(row) == "\u22121.23"
     row["our_value"] = np.nan
     assert value_text(row) == ""
+
+
+def test_accepted_range_as_text(claims_table):
+    assert region_text("[-0.15, 0.15]") == "\u22120.15 to 0.15"
+    assert region_text("[-inf, 0.2]") == "\u2264 0.2"
+    assert region_text("[0.8, inf]") == "\u2265 0.8"
+    assert "\u2264 \u22120.1" in texts(draw_claims(claims_table))
+
+
+def test_names_become_letters():
+    assert typeset("D / lambda_k^2 samples") == "D / \u03bb_k\u00b2 samples"
+    assert typeset("zeta(2 alpha gamma)^2 >= 1") == "\u03b6(2 \u03b1 \u03b3)\u00b2 \u2265 1"
+    assert typeset("up-to 1 - n^(-1), slope -2") == "up-to 1 \u2212 n^(\u22121), slope \u22122"
+    assert typeset("alphabet") == "alphabet"
 
 
 def test_one_paper_and_special_characters(claims_table, assert_legible):

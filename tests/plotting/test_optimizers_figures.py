@@ -11,7 +11,7 @@ import spectral_laws.plotting as plotting
 from spectral_laws.claims.registry import load_claims
 from spectral_laws.errors import DataError
 from spectral_laws.plotting.optimizers_gains import PAPER_GAINS, reference_gains, tuning_costs
-from spectral_laws.plotting.optimizers_layer_rates import PAPER_GAIN, paired_gains
+from spectral_laws.plotting.optimizers_layer_rates import PAPER_GAIN, paired_gains, with_mean
 from spectral_laws.plotting.optimizers_panels import ACCURACY, LOSS, looks
 from spectral_laws.plotting.optimizers_race import learning_curves, training_seconds
 from spectral_laws.plotting.optimizers_responses import relative_spectrum
@@ -325,7 +325,7 @@ class TestGains:
             assert row["edge"] == expected.get(row["learning_rate"], "")
         assert set(costs["edge"]) == {"lower", "upper", ""}
         shown = texts(figures("gains").axes[1])
-        assert shown[-5:] == ["mean [interval]", "rate", "decay", "tuning runs", "tuning time"]
+        assert shown[-5:] == ["mean [interval]", "rate", "decay", "tuning runs", "time"]
         row = costs.loc[("images", "adamw")]
         (start,) = (i for i, text in enumerate(shown) if text.startswith("itself "))
         assert row["edge"] == "lower"
@@ -465,17 +465,22 @@ class TestLayerRates:
     def test_points_and_means_are_the_tables(self, make_optimizers):
         tables = make_optimizers(races=("images", "digits"))
         (axes,) = draw("layer_rates", tables).axes
-        gains = paired_gains(tables["layer_rates"])
+        gains = with_mean(paired_gains(tables["layer_rates"]))
         np.testing.assert_allclose(np.sort(points(axes, size=2.2)[:, 1]), np.sort(gains["gain"]))
         means = gains.groupby(["race", "variant"])["gain"].mean()
         np.testing.assert_allclose(np.sort(points(axes, size=3.8)[:, 1]), np.sort(means))
         names = [label.get_text() for label in axes.get_xticklabels()]
-        assert names == ["$b=0.5$", "$b=1$", "inverse\n$b=-1$", "exchanged\n$b=1$"]
+        assert names == ["$b=0.5$", "$b=1$", "mean,\n$b>0$", "inverse\n$b=-1$",
+                         "exchanged\n$b=1$"]  # fmt: skip
+        by_variant = gains.pivot_table(index=["race", "seed"], columns="variant", values="gain")
+        np.testing.assert_allclose(
+            by_variant["mean"], 0.5 * (by_variant["b = 0.5"] + by_variant["b = 1"])
+        )
         # The strips of a variant stand around its tick.
         inverse = gains.loc[gains["variant"] == "inverse", "gain"]
         small = points(axes, size=2.2)
         np.testing.assert_allclose(
-            np.sort(small[np.abs(small[:, 0] - 2) < 0.5, 1]), np.sort(inverse)
+            np.sort(small[np.abs(small[:, 0] - 3) < 0.5, 1]), np.sort(inverse)
         )
 
     def test_number_of_trainings_and_resolution_are_stated(self, tables, figures):
@@ -494,9 +499,9 @@ class TestLayerRates:
             figure = draw("layer_rates", {"layer_rates": table})
             (axes,) = figure.axes
             assert len(points(axes, marker="x")) == pairs
-            assert len(points(axes, size=2.2)) == 20 - pairs
+            assert len(points(axes, size=2.2)) == 25 - pairs
             assert "one of the pair diverged" in legend_texts(figure)
-            gains = paired_gains(table)
+            gains = with_mean(paired_gains(table))
             means = gains.groupby("variant")["gain"].mean()
             np.testing.assert_allclose(np.sort(points(axes, size=3.8)[:, 1]), np.sort(means))
             assert_legible(figure)

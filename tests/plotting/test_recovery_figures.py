@@ -19,7 +19,10 @@ from spectral_laws.plotting import (
 from spectral_laws.plotting.power_fits import Bootstrap
 from spectral_laws.plotting.recovery_error_exponents import asymptotic, measured_exponents
 from spectral_laws.plotting.recovery_finite_size import gaps_at_common_ratio
-from spectral_laws.plotting.recovery_sharp_theory import complete
+from spectral_laws.plotting.recovery_panels import complete, dodged
+from spectral_laws.plotting.recovery_perturbation import common_slope
+from spectral_laws.plotting.recovery_readouts import threshold_ratios
+from spectral_laws.plotting.recovery_sharp_theory import joint_slopes, thinned
 from spectral_laws.plotting.style import LAYER_COLORS, METHOD_COLORS
 
 
@@ -84,7 +87,8 @@ class TestMse:
             x, centre, low, high = bars(axes)[1]
             means = log_mean(mine, "mse")
             np.testing.assert_allclose(centre, means)
-            np.testing.assert_allclose(x, np.log(means.index) / np.log(36))
+            place = np.log(means.index) / np.log(36)
+            np.testing.assert_allclose(x, place - 0.4 * 0.16 * 0.5 / 4, atol=1e-3)  # 2nd of four
             assert np.all((low < centre) & (centre < high))
             np.testing.assert_allclose(theory(axes)[1][1], log_mean(mine, "predicted_mse"))
         mine = rows[rows["second_layer"] == "independent"]
@@ -185,8 +189,8 @@ class TestGamma:
 
 class TestDirections:
     def test_overlaps_of_the_largest_dimension(self, tables, assert_legible):
-        directions = tables[1]
-        figure = draw_recovery_directions(directions)
+        _, directions, thresholds = tables
+        figure = draw_recovery_directions(directions, thresholds)
         assert "d$ = 64" in titles(figure)[0]
         assert "d$ = 200" in titles(figure)[1]
         assert {axes.get_xscale() for axes in figure.axes} == {"log"}
@@ -200,25 +204,25 @@ class TestDirections:
             # Directions stand side by side at each sample size: the third of six, left of middle.
             step = np.log(means.index[1] / means.index[0])
             shift = np.log(drawn[2][0] / (means.index / 20100))
-            np.testing.assert_allclose(shift, -0.3 * step * 0.5 / 6, rtol=0.05)
+            np.testing.assert_allclose(shift, -0.4 * step * 0.5 / 6, rtol=0.05)
             np.testing.assert_allclose(drawn[2][1], means)
         predicted = rows.groupby("sample_size")["predicted_cos2"].mean()
         np.testing.assert_allclose(theory(figure.axes[1])[2][1], predicted)
         assert_legible(figure)
 
     def test_points_and_lines_are_shifted_together(self, tables):
-        for axes in draw_recovery_directions(tables[1]).axes[:4]:
+        for axes in draw_recovery_directions(*tables[1:]).axes[:4]:
             for (x, *_), (line, _) in zip(bars(axes), theory(axes), strict=False):
                 np.testing.assert_allclose(x, line)
 
     def test_guide_has_slope_minus_one(self, tables):
-        for axes in draw_recovery_directions(tables[1]).axes[2:4]:
+        for axes in draw_recovery_directions(*tables[1:]).axes[2:4]:
             (guide,) = dashed(axes)
             np.testing.assert_allclose(slopes(guide), -1)
 
     def test_count_staircase_and_theory(self, tables):
-        directions = tables[1]
-        axes = draw_recovery_directions(directions).axes[5]
+        _, directions, thresholds = tables
+        axes = draw_recovery_directions(directions, thresholds).axes[5]
         rows = directions.query("study == 'equivalent' and dimension == 200")
         for value, drawn in (("cos2", bars(axes)[0][1]), ("predicted_cos2", theory(axes)[0][1])):
             found = (rows[value] >= 0.5).groupby([rows["sample_size"], rows["seed"]]).sum()
@@ -228,30 +232,47 @@ class TestDirections:
         np.testing.assert_allclose(x[1:-1], limits)
         np.testing.assert_allclose(y[1:-1], np.arange(1, 15))
 
-    def test_few_directions(self, make_recovery, assert_legible):
-        _, directions, _ = make_recovery(("depth_quadratic", "smoothing"), 2)
-        figure = draw_recovery_directions(
-            directions, study="depth_quadratic", equivalent="smoothing"
+    def test_overlaps_in_units_of_half_recovery(self, tables):
+        _, directions, thresholds = tables
+        axes = draw_recovery_directions(directions, thresholds).axes[7]
+        (points,) = [line for line in axes.lines if line.get_marker() == "."]
+        rows = directions.query("study == 'equivalent'").merge(
+            thresholds.query("censored == 'no'"), on=["study", "dimension", "seed", "direction"]
         )
+        ratio = rows["sample_size"] / rows["half_recovery"]
+        drawn = np.sort(np.transpose(points.get_data()), axis=0)
+        np.testing.assert_allclose(drawn, np.sort(np.transpose([ratio, rows["cos2"]]), axis=0))
+        near = rows.loc[ratio.between(0.9, 1.1), "cos2"]
+        assert near.between(0.3, 0.7).all()
+        for mask, inside in (
+            (ratio <= 0.25, rows["cos2"] <= 0.1),
+            (ratio >= 4, rows["cos2"] >= 0.9),
+        ):
+            assert f"{(mask & inside).sum()} of {mask.sum()}" in axes.get_title(loc="left")
+            assert mask.any()
+
+    def test_few_directions(self, make_recovery, assert_legible):
+        _, *pair = make_recovery(("depth_quadratic", "smoothing"), 2)
+        figure = draw_recovery_directions(*pair, study="depth_quadratic", equivalent="smoothing")
         assert len(bars(figure.axes[0])) == 3
         assert "Gaussian features" in titles(figure)[1]
         assert_legible(figure)
 
     def test_nothing_to_draw(self, tables):
         with pytest.raises(DataError, match="no study 'cubic', there are quadratic"):
-            draw_recovery_directions(tables[1], study="cubic")
+            draw_recovery_directions(*tables[1:], study="cubic")
         with pytest.raises(DataError, match="no study 'cubic'"):
-            draw_recovery_directions(tables[1], equivalent="cubic")
+            draw_recovery_directions(*tables[1:], equivalent="cubic")
         with pytest.raises(DataError, match="directions table: no rows"):
-            draw_recovery_directions(tables[1].head(0))
+            draw_recovery_directions(tables[1].head(0), tables[2])
 
 
 class TestReadouts:
     def test_three_readouts_of_both_kinds_of_features(self, tables, assert_legible):
-        figure = draw_recovery_readouts(tables[0])
+        figure = draw_recovery_readouts(tables[0], tables[2])
         assert "d$ = 49" in titles(figure)[0]
         assert "d$ = 100" in titles(figure)[1]
-        assert [len(bars(axes)) for axes in figure.axes] == [3] * 4
+        assert [len(bars(axes)) for axes in figure.axes] == [3] * 4 + [2] * 2
         metrics = tables[0].query("second_layer == 'independent'")
         for column, (study, size) in enumerate(
             (("quadratic_tanh", 1225), ("equivalent_tanh", 5050))
@@ -259,28 +280,45 @@ class TestReadouts:
             rows = metrics[metrics["study"] == study]
             x, centre, *_ = bars(figure.axes[column])[1]
             np.testing.assert_allclose(centre, log_mean(rows, "mse"))
-            np.testing.assert_allclose(x, np.unique(rows["sample_size"]) / size)
+            place = np.unique(rows["sample_size"]) / size
+            np.testing.assert_allclose(x, dodged(place, 1, 3, logarithmic=True))
             means = rows.groupby("sample_size")["predicted_overlap"].mean()
             np.testing.assert_allclose(theory(figure.axes[2 + column])[1][1], means)
         assert_legible(figure)
 
     def test_a_missing_readout_is_left_out(self, tables, assert_legible):
-        figure = draw_recovery_readouts(tables[0].query("readout != 'relu'"))
-        assert [len(bars(axes)) for axes in figure.axes] == [2] * 4
-        assert len(figure.legends[0].get_texts()) == 3
+        figure = draw_recovery_readouts(tables[0].query("readout != 'relu'"), tables[2])
+        assert [len(bars(axes)) for axes in figure.axes] == [2] * 4 + [1] * 2
+        assert len(figure.legends[0].get_texts()) == 4
+        assert_legible(figure)
+
+    def test_ratios_of_the_thresholds(self, tables, assert_legible):
+        rows = tables[2].query("study in ('equivalent', 'equivalent_tanh') and dimension == 100")
+        factor = np.where(rows["readout"] == "tanh", 1.5, 1.0)
+        first = (rows["direction"] == 1) & (rows["seed"] == 0) & (rows["readout"] == "tanh")
+        half = (rows["half_recovery"] * factor).mask(first)
+        rows = rows.assign(half_recovery=half)
+        ratios = threshold_ratios(rows, "equivalent", "equivalent_tanh", 0.95)
+        np.testing.assert_allclose(ratios["centre"], 1.5)  # same inputs, so the same curves
+        assert 1 not in set(ratios["direction"])
+        others = tables[2][~tables[2].index.isin(rows.index)]
+        figure = draw_recovery_readouts(tables[0], pd.concat([others, rows]))
+        x, centre, *_ = bars(figure.axes[5])[0]
+        np.testing.assert_allclose(centre, 1.5)
+        assert "tanh 1" in titles(figure)[5] or len(x) < 9
         assert_legible(figure)
 
     def test_nothing_beside_the_identity(self, tables):
         with pytest.raises(DataError, match="no study quadratic_tanh or quadratic_relu"):
-            draw_recovery_readouts(tables[0].query("readout == 'identity'"))
+            draw_recovery_readouts(tables[0].query("readout == 'identity'"), tables[2])
         moved = tables[0].copy()
         moved.loc[moved["readout"] != "identity", "dimension"] += 1
         with pytest.raises(DataError, match="no dimension in common"):
-            draw_recovery_readouts(moved)
+            draw_recovery_readouts(moved, tables[2])
         other = tables[0].copy()
         other.loc[other["readout"] == "tanh", "gamma"] = 1.2
         with pytest.raises(DataError, match=r"has gamma .* its readout tanh has 1\.2"):
-            draw_recovery_readouts(other)
+            draw_recovery_readouts(other, tables[2])
 
 
 class TestSpectrum:
@@ -361,9 +399,10 @@ class TestSharpTheory:
         x, centre, low, high = bars(axes)[3]
         rows = complete(thresholds.query("study == 'steep'"), "half_recovery")
         logs = np.log(rows["half_recovery"] / rows["threshold"])
-        expected = np.exp(logs.groupby(rows["direction"]).mean())[::-1]
+        shown = [k in thinned(rows["direction"].max()) for k in rows["direction"].unique()]
+        expected = np.exp(logs.groupby(rows["direction"]).mean())[shown][::-1]
         np.testing.assert_allclose(centre, expected)
-        np.testing.assert_allclose(x, np.unique(rows["weight"].abs().round(9)))
+        np.testing.assert_allclose(x, np.unique(rows["weight"].abs().round(9))[shown[::-1]])
         assert np.all((low <= centre) & (centre <= high))
         hollow = [bar for bar in axes.containers if bar.lines[0].get_markerfacecolor() == "white"]
         assert len(hollow) == 4
@@ -373,6 +412,23 @@ class TestSharpTheory:
         lines = [y for _, y in theory(axes)]
         expected = np.exp(logs.groupby(predicted["direction"]).mean())[::-1]
         assert any(len(y) == len(expected) and np.allclose(y, expected) for y in lines)
+
+    def test_exponents_of_the_widest_study(self, tables):
+        rows = tables[2].query("features == 'equivalent' and readout == 'identity'")
+        name, strength, size = joint_slopes(rows)
+        assert name == "wide"
+        kept = complete(rows[rows["study"] == "wide"], "half_recovery")
+        law = 2 * kept["weight"].abs() ** -1.8 * kept["feature_dimension"] ** 1.3
+        wide = kept.assign(half_recovery=law)
+        assert joint_slopes(wide) == ("wide", pytest.approx(0.9), pytest.approx(1.3))
+        assert (strength, size) == (pytest.approx(1, abs=0.1), pytest.approx(1, abs=0.1))
+        assert joint_slopes(rows[rows["study"] == "steep"]) is None
+
+    def test_many_directions_are_thinned(self):
+        assert thinned(5) == [1, 2, 3, 4, 5]
+        assert thinned(100)[:2] == [1, 2]
+        assert thinned(100)[-1] == 100
+        assert len(thinned(100)) <= 16
 
     def test_directions_censored_for_some_seed_are_counted(self, tables, assert_legible):
         _, directions, thresholds = tables
@@ -400,7 +456,7 @@ class TestFiniteSize:
     def test_points_closed_form_and_fitted_power(self, tables, make_population, assert_legible):
         population = make_population()
         figure = draw_recovery_finite_size(population, tables[1], resamples=200)
-        limit, share, finite = figure.axes
+        limit, share, finite, width = figure.axes
         lost = population.assign(loss=1 - population["cos2"])
         first = lost.query("direction == 1").groupby("dimension")
         x, centre, low, high = bars(limit)[0]
@@ -422,6 +478,18 @@ class TestFiniteSize:
         _, gaps = gaps_at_common_ratio(tables[1].query("study == 'quadratic'"))
         mean = gaps.query("direction == 1").groupby("dimension")["gap"].mean()
         np.testing.assert_allclose(bars(finite)[0][1], mean)
+        # cos^2 = 1 / (1 + (n / n*)^-2.5) by construction: from 0.1 to 0.9 in log(81) / 2.5.
+        x, centre, low, high = bars(width)[0]
+        np.testing.assert_allclose(x, [50, 100, 200, 400])  # at 25 the grid starts above 0.1
+        np.testing.assert_allclose(theory(width)[0][1], np.log(81) / 2.5, rtol=0.05)
+        ends = [level / (1 - 3 / x) for level in (0.9, 0.1)]  # true features lose 3 / d
+        expected = np.subtract(*[np.log(end / (1 - end)) for end in ends]) / 2.5
+        np.testing.assert_allclose(centre, expected, rtol=0.05)
+        assert np.all((low <= centre) & (centre <= high))
+        assert np.log(9) in [line.get_ydata()[0] for line in width.lines if line.is_dashed()]
+        (expected,) = np.polyfit(np.log(x), centre, 1)[:1]
+        text = f"{expected:.2f}".replace("-", "\N{MINUS SIGN}")
+        assert any(f"slope {text} [" in t for t in legend_texts(width.get_legend()))
         assert_legible(figure)
 
     def test_gap_is_interpolated_at_the_common_ratio(self, tables):
@@ -439,7 +507,8 @@ class TestFiniteSize:
     def test_a_gap_below_zero_is_counted_and_two_seeds_have_no_interval(
         self, make_recovery, make_population, assert_legible
     ):
-        _, directions, _ = make_recovery(("quadratic",), 2)
+        _, directions, _ = make_recovery(("quadratic", "smoothing"), 2)
+        directions.loc[directions["study"] == "smoothing", "cos2"] *= 0.85  # does not reach 0.9
         above = directions["dimension"] == 49
         directions.loc[above, "cos2"] = directions.loc[above, "predicted_cos2"] + 1e-3
         figure = draw_recovery_finite_size(make_population(2), directions)
@@ -447,6 +516,7 @@ class TestFiniteSize:
         assert all("not positive at 1 of 4" in text for text in texts)
         assert all("no interval" in text for text in texts)
         assert len(bars(figure.axes[2])[0][0]) == 3
+        assert "not crossed at 5" in " ".join(legend_texts(figure.axes[3].get_legend()))
         assert_legible(figure)
 
     def test_nothing_to_draw(self, tables, make_population):
@@ -454,8 +524,11 @@ class TestFiniteSize:
             draw_recovery_finite_size(make_population().head(0), tables[1])
         with pytest.raises(DataError, match="no study 'cubic'"):
             draw_recovery_finite_size(make_population(), tables[1], study="cubic")
-        rows = tables[1].query("study == 'quadratic'")
-        apart = rows[(rows["dimension"] == 64) == (rows["sample_size"] > 3e5)]
+        rows = tables[1].query("study in ('quadratic', 'smoothing')")
+        apart = rows[
+            ((rows["dimension"] == 64) == (rows["sample_size"] > 3e5))
+            | (rows["study"] == "smoothing")
+        ]
         with pytest.raises(DataError, match="in common"):
             draw_recovery_finite_size(make_population(), apart, resamples=10)
 
@@ -500,7 +573,11 @@ class TestDepth:
             resamples=10,
         )  # fmt: skip
         axes = figure.axes[2]
-        marks = [line for line in axes.lines if line.get_marker() == "v" and not line.get_clip_on()]
+        marks = [
+            line
+            for line in axes.lines
+            if "arrow" in str(line.get_marker()) and line.get_xdata().size
+        ]
         assert sum(len(line.get_xdata()) for line in marks) > 0
         for line in marks:
             np.testing.assert_allclose(line.get_ydata(), axes.get_ylim()[0])
@@ -555,6 +632,15 @@ class TestPerturbation:
         np.testing.assert_allclose(centre, log_mean(rows, "operator_norm"))
         np.testing.assert_allclose(x, np.unique(rows["sample_size"]) / 60)
 
+    def test_fitted_slopes_have_an_intercept_per_group(self, make_perturbation):
+        x = np.array([1.0, 2, 4, 1, 3, 9])
+        rows = pd.DataFrame({"g": [0, 0, 0, 1, 1, 1], "x": x, "y": x**1.7 * [5, 5, 5, 1, 1, 1]})
+        assert common_slope(rows, "x", "y", ["g"]) == pytest.approx(1.7)
+        assert np.isnan(common_slope(rows.iloc[[0, 3]], "x", "y", ["g"]))
+        expansion, _, norm = titles(draw_recovery_perturbation(make_perturbation()))
+        assert "fitted: 2.00 ($q$ = 1), 2.00" in expansion
+        assert "\N{MINUS SIGN}0.5" in norm
+
     def test_one_degree_and_one_seed(self, make_perturbation, assert_legible):
         table = make_perturbation(1).query("degree == 1")
         figure = draw_recovery_perturbation(table)
@@ -608,6 +694,9 @@ class TestErrorExponents:
             found.slope, np.polyfit(np.log(inside.index), np.log(inside), 1)[0]
         )
         assert found.interval[0] <= found.slope <= found.interval[1]
+        n = np.geomspace(inside.index[0], inside.index[-1], 400)
+        tails = [squares[n_ < 2080 / squares].sum() for n_ in n]
+        np.testing.assert_allclose(found.tail, np.polyfit(np.log(n), np.log(tails), 1)[0])
 
     def test_few_directions_or_no_law_are_left_out(self, tables):
         metrics = tables[0].query("second_layer == 'independent'")

@@ -99,6 +99,7 @@ rule plot_recovery_directions:
     input:
         source=sources("plot_recovery_directions.py"),
         directions=f"{RESULTS}/recovery/directions.parquet",
+        thresholds=f"{RESULTS}/recovery/thresholds.parquet",
     output:
         pdf=f"{FIGURES_OF}/recovery_directions.pdf",
         png=reported_figure("recovery_directions"),
@@ -113,7 +114,7 @@ rule plot_recovery_directions:
         confidence=settings("intervals.confidence"),
     shell:
         "{PYTHON} {SCRIPTS}/plot_recovery_directions.py --directions {input.directions}"
-        " --confidence {params.confidence}"
+        " --thresholds {input.thresholds} --confidence {params.confidence}"
         " --pdf {output.pdf} --png {output.png} > {log} 2>&1"
 
 
@@ -121,6 +122,7 @@ rule plot_recovery_readouts:
     input:
         source=sources("plot_recovery_readouts.py"),
         metrics=f"{RESULTS}/recovery/metrics.parquet",
+        thresholds=f"{RESULTS}/recovery/thresholds.parquet",
     output:
         pdf=f"{FIGURES_OF}/recovery_readouts.pdf",
         png=reported_figure("recovery_readouts"),
@@ -135,7 +137,7 @@ rule plot_recovery_readouts:
         confidence=settings("intervals.confidence"),
     shell:
         "{PYTHON} {SCRIPTS}/plot_recovery_readouts.py --metrics {input.metrics}"
-        " --confidence {params.confidence}"
+        " --thresholds {input.thresholds} --confidence {params.confidence}"
         " --pdf {output.pdf} --png {output.png} > {log} 2>&1"
 
 
@@ -336,9 +338,11 @@ rule plot_curvature_alpha_by_layer:
     resources:
         mem_mb=1500,
         runtime=10,
+    params:
+        confidence=settings("intervals.confidence"),
     shell:
         "{PYTHON} {SCRIPTS}/plot_curvature_alpha_by_layer.py --exponents {input.exponents}"
-        " --experiments {input.experiments}"
+        " --experiments {input.experiments} --confidence {params.confidence}"
         " --pdf {output.pdf} --png {output.png} > {log} 2>&1"
 
 
@@ -346,6 +350,7 @@ rule plot_curvature_ladder:
     input:
         source=sources("plot_curvature_ladder.py"),
         ladder=f"{RESULTS}/curvature/ladder.parquet",
+        exponents=f"{RESULTS}/curvature/exponents.parquet",
         experiments=f"{RESULTS}/curvature/experiments.parquet",
     output:
         pdf=f"{FIGURES_OF}/curvature_ladder.pdf",
@@ -361,7 +366,7 @@ rule plot_curvature_ladder:
         confidence=settings("intervals.confidence"),
     shell:
         "{PYTHON} {SCRIPTS}/plot_curvature_ladder.py --ladder {input.ladder}"
-        " --experiments {input.experiments} --confidence {params.confidence}"
+        " --exponents {input.exponents} --experiments {input.experiments} --confidence {params.confidence}"
         " --pdf {output.pdf} --png {output.png} > {log} 2>&1"
 
 
@@ -497,9 +502,11 @@ rule plot_curvature_rank_models:
         runtime=10,
     params:
         top_k=settings("curvature.measurement.top_k"),
+        confidence=settings("intervals.confidence"),
     shell:
         "{PYTHON} {SCRIPTS}/plot_curvature_rank_models.py --exponents {input.exponents}"
         " --spectra {input.spectra} --experiments {input.experiments} --top-k {params.top_k}"
+        " --confidence {params.confidence}"
         " --pdf {output.pdf} --png {output.png} > {log} 2>&1"
 
 

@@ -16,10 +16,15 @@ def main(
     experiments: Annotated[Path, typer.Option(help="Table of compare_models.")],
     pdf: Annotated[Path, typer.Option(help="Vector figure to write.")],
     png: Annotated[Path, typer.Option(help="Bitmap figure to write, 300 dpi.")],
+    confidence: Annotated[
+        float, typer.Option(help="Level of the intervals over seeds.", min=0, max=1)
+    ] = 0.95,
 ) -> None:
-    """Exponent alpha of every layer in depth order, one panel per network."""
-    figure = draw_curvature_alpha_by_layer(read_table(exponents), read_table(experiments))
-    save_figure(figure, pdf, png)
+    """Exponent alpha of every layer in depth order, one panel per network, and medians."""
+    figure = draw_curvature_alpha_by_layer(
+        read_table(exponents), read_table(experiments), confidence=confidence
+    )
+    save_figure(figure, pdf, png, confidence=confidence)
 
 
 if __name__ == "__main__":

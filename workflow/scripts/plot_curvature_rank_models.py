@@ -18,12 +18,19 @@ def main(
     pdf: Annotated[Path, typer.Option(help="Vector figure to write.")],
     png: Annotated[Path, typer.Option(help="Bitmap figure to write, 300 dpi.")],
     top_k: Annotated[int, typer.Option(help="Directions that the fits use.", min=1)],
+    confidence: Annotated[
+        float, typer.Option(help="Level of the interval over seeds.", min=0, max=1)
+    ] = 0.95,
 ) -> None:
     """Winners by BIC per network and role, with an example of each law."""
     figure = draw_curvature_rank_models(
-        read_table(exponents), read_table(spectra), read_table(experiments), top_k=top_k
+        read_table(exponents),
+        read_table(spectra),
+        read_table(experiments),
+        top_k=top_k,
+        confidence=confidence,
     )
-    save_figure(figure, pdf, png, top_k=top_k)
+    save_figure(figure, pdf, png, top_k=top_k, confidence=confidence)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from spectral_laws.plotting.style import save_figure
 
 def main(
     directions: Annotated[Path, typer.Option(help="Directions table of recover_features.")],
+    thresholds: Annotated[Path, typer.Option(help="Thresholds table of recover_features.")],
     pdf: Annotated[Path, typer.Option(help="Vector figure to write.")],
     png: Annotated[Path, typer.Option(help="Bitmap figure to write, 300 dpi.")],
     study: Annotated[str, typer.Option(help="Study of true features, on the left.")] = "quadratic",
@@ -25,7 +26,11 @@ def main(
 ) -> None:
     """Overlap of every teacher direction, and how many are recovered, against sample size."""
     figure = draw_recovery_directions(
-        read_table(directions), study=study, equivalent=equivalent, confidence=confidence
+        read_table(directions),
+        read_table(thresholds),
+        study=study,
+        equivalent=equivalent,
+        confidence=confidence,
     )
     save_figure(figure, pdf, png, study=study, equivalent=equivalent, confidence=confidence)
 

@@ -19,6 +19,9 @@ def main(
     study: Annotated[
         str, typer.Option(help="Study of true features at finite sample size.")
     ] = "quadratic",
+    transition: Annotated[
+        str, typer.Option(help="Study of degree 1 whose transition is drawn.")
+    ] = "smoothing",
     confidence: Annotated[
         float, typer.Option(help="Level of the intervals over seeds.", min=0.5, max=0.999)
     ] = 0.95,
@@ -29,10 +32,12 @@ def main(
         read_table(population),
         read_table(directions),
         study=study,
+        transition=transition,
         confidence=confidence,
         resamples=resamples,
     )
-    save_figure(figure, pdf, png, study=study, confidence=confidence, resamples=resamples)
+    drawn_with = {"study": study, "transition": transition}
+    save_figure(figure, pdf, png, **drawn_with, confidence=confidence, resamples=resamples)
 
 
 if __name__ == "__main__":

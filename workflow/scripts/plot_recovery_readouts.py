@@ -13,6 +13,7 @@ from spectral_laws.plotting.style import save_figure
 
 def main(
     metrics: Annotated[Path, typer.Option(help="Metrics table of recover_features.")],
+    thresholds: Annotated[Path, typer.Option(help="Thresholds table of recover_features.")],
     pdf: Annotated[Path, typer.Option(help="Vector figure to write.")],
     png: Annotated[Path, typer.Option(help="Bitmap figure to write, 300 dpi.")],
     study: Annotated[
@@ -26,9 +27,13 @@ def main(
         float, typer.Option(help="Level of the intervals over seeds.", min=0.5, max=0.999)
     ] = 0.95,
 ) -> None:
-    """Test MSE and feature overlap under the identity, tanh and relu."""
+    """Test MSE, feature overlap and thresholds under the identity, tanh and relu."""
     figure = draw_recovery_readouts(
-        read_table(metrics), study=study, equivalent=equivalent, confidence=confidence
+        read_table(metrics),
+        read_table(thresholds),
+        study=study,
+        equivalent=equivalent,
+        confidence=confidence,
     )
     save_figure(figure, pdf, png, study=study, equivalent=equivalent, confidence=confidence)
 

@@ -1,5 +1,7 @@
 """The claims of both papers and what became of them, on one page."""
 
+import math
+import re
 import textwrap
 from dataclasses import dataclass
 
@@ -13,7 +15,7 @@ from spectral_laws.plotting.style import SMALL, TEXT_WIDTH, VERDICT_COLORS, styl
 from spectral_laws.plotting.tables import require
 
 _COLUMNS = ("id", "paper", "statement", "paper_value", "our_value", "ci_low", "ci_high", "n",
-            "verdict")  # fmt: skip
+            "accept", "verdict")  # fmt: skip
 _SYMBOLS = {
     "reproduced": "o",
     "direction reproduced": "^",
@@ -36,19 +38,23 @@ class _Column:
 
 
 _ID = _Column("", 0.22, 4)
-_STATEMENT = _Column("claim", 0.55, 68)
-_PAPER = _Column("paper", 3.78, 30)
-_OURS = _Column("here, with interval", 5.25, 26)
-_N = _Column("n", 6.55, 9)
+_STATEMENT = _Column("claim", 0.55, 60)
+_PAPER = _Column("paper", 3.3, 29)
+_OURS = _Column("here, with interval", 4.65, 27)
+_ACCEPT = _Column("accepted", 5.84, 14)
+_N = _Column("n", 6.56, 9)
+_GREEK = {"alpha": "\u03b1", "gamma": "\u03b3", "lambda": "\u03bb", "sigma": "\u03c3",
+          "theta": "\u03b8", "zeta": "\u03b6", "sqrt": "\u221a"}  # fmt: skip
+_SIGNS = {"<=": "\u2264", ">=": "\u2265", "^2 ": "\u00b2 ", "^2)": "\u00b2)", "^2.": "\u00b2."}
 
 
 @styled
 def draw_claims(claims: pd.DataFrame) -> Figure:
-    """One row per claim: verdict (colour and symbol), the paper's value, ours with interval, n.
+    """One row per claim: verdict (colour and symbol), the paper's value, ours, accepted range, n.
 
     Args:
         claims: table of ``evaluate_claims``. A missing value or interval is left blank; the
-            reason stands in the table itself.
+            reason stands in the table itself. Ours has its interval in brackets.
 
     Raises:
         DataError: if a column is missing, there are no rows, or a verdict or paper is unknown.
@@ -68,7 +74,7 @@ def draw_claims(claims: pd.DataFrame) -> Figure:
     axis.set(xlim=(0, TEXT_WIDTH), ylim=(height, 0))  # in inches from the upper left corner
     axis.axis("off")
     top = 0.43
-    for column in (_STATEMENT, _PAPER, _OURS, _N):
+    for column in (_STATEMENT, _PAPER, _OURS, _ACCEPT, _N):
         axis.text(column.left, top - 0.06, column.title, va="bottom", color="0.35")
     for paper in papers:
         axis.text(0.1, top + 0.15, _PAPERS[paper], fontweight="bold", va="center")
@@ -99,24 +105,45 @@ def _cells(row: pd.Series) -> dict[_Column, str]:
         _STATEMENT: str(row["statement"]),
         _PAPER: "" if pd.isna(row["paper_value"]) else str(row["paper_value"]),
         _OURS: value_text(row),
+        _ACCEPT: region_text(str(row["accept"])),
         _N: count,
     }
     return {column: _wrap(text, column.characters) for column, text in texts.items()}
 
 
 def value_text(row: pd.Series) -> str:
-    """Our value with its interval, three significant digits; empty where there is none."""
+    """Our value with its interval, at most three significant digits; empty where there is none."""
     if pd.isna(row["our_value"]):
         return ""
-    text = f"{row['our_value']:.3g}"
-    if pd.isna(row["ci_low"]) or pd.isna(row["ci_high"]):
-        return text
-    return f"{text} [{row['ci_low']:.3g}, {row['ci_high']:.3g}]"
+    value, low, high = (float(row[name]) for name in ("our_value", "ci_low", "ci_high"))
+    if math.isnan(low) or math.isnan(high):
+        text = f"{value:.3g}"
+    else:  # nothing below a hundredth of the interval, nor a minus before zero
+        digits = 2 - math.floor(math.log10(high - low)) if high > low else 15
+        text = f"{round(value, digits) + 0.0:.3g} [{low:.3g}, {high:.3g}]"
+    return text.replace("-", "\N{MINUS SIGN}")
+
+
+def region_text(region: str) -> str:
+    """A range as the claims table writes it, '[-inf, 0.2]', in words: at most 0.2."""
+    low, high = region.strip("[]").replace("-", "\N{MINUS SIGN}").split(", ")
+    if low.endswith("inf"):
+        return f"\N{LESS-THAN OR EQUAL TO} {high}"
+    return f"\N{GREATER-THAN OR EQUAL TO} {low}" if high == "inf" else f"{low} to {high}"
+
+
+def typeset(text: str) -> str:
+    """Greek letters, signs and squares for the names of the registry, which is plain ASCII."""
+    for name, letter in _GREEK.items():
+        text = re.sub(rf"(?<![a-z]){name}(?![a-z])", letter, text)
+    for written, sign in _SIGNS.items():
+        text = text.replace(written, sign)
+    return re.sub(r"(?<!\w)-(?=[\d. ])", "\N{MINUS SIGN}", text)
 
 
 def _wrap(text: str, characters: int) -> str:
     # A lone dollar sign would start a formula.
-    return textwrap.fill(text, characters).replace("$", r"\$")
+    return textwrap.fill(typeset(text), characters).replace("$", r"\$")
 
 
 def _lines(cells: dict[_Column, str]) -> int:

@@ -124,7 +124,7 @@ def _draw_points(axis: Axes, row: pd.Series, y: float) -> None:
             axis.plot(place[name], y, marker, color=color, markersize=3.6, zorder=3,
                       markerfacecolor="none" if name == "author_value" else color)  # fmt: skip
     if logarithmic:
-        axis.text(right + 0.03, y, "log", fontsize=SMALL, va="center", ha="left", rotation=90,
+        axis.text(right + 0.07, y, "log", fontsize=SMALL, va="center", ha="left", rotation=90,
                   color="0.35")  # fmt: skip
 
 

@@ -6,7 +6,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from spectral_laws.fitting.loglog import MINIMUM_POINTS, fit_loglog
+from spectral_laws.plotting.corners import write_corner
 from spectral_laws.plotting.curvature_panels import (
+    DASHED,
     GROUP_COLORS,
     LAYER,
     check_roles,
@@ -19,11 +21,10 @@ from spectral_laws.plotting.curvature_panels import (
     median_handle,
     reference,
     roles_of,
-    write_corner,
 )
 from spectral_laws.plotting.style import (
-    MEASURED,
-    OUTLIER,
+    FAINT,
+    SMALL,
     TEXT_WIDTH,
     THEORY,
     styled,
@@ -32,6 +33,8 @@ from spectral_laws.plotting.tables import groups
 
 _DIFFERENCES = (*LAYER, "index", "singular_value", "directional_curvature", "finite_difference",
                 "step")  # fmt: skip
+PAPER_R2 = 0.17
+"""R^2 of the paper's finite differences."""
 _EIGENVALUES = (*LAYER, "index", "eigenvalue", "directional_curvature")
 
 
@@ -92,13 +95,13 @@ def _draw_differences(axis: Axes, rows: pd.DataFrame) -> None:
     if len(kept):
         _equality(axis, float(exact.min()), float(exact.max()))
     share = (rows["finite_difference"] < 0).mean()
-    text = f"negative (hollow): {100 * share:.2g} % of {len(rows):,}"
+    text = f"negative (hollow): {100 * share:.2g} % of {len(rows):,}\n(paper: about half)"
     if len(rows) > len(kept):
         text += f"\nnot drawn: {len(rows) - len(kept):,}"
+    axis.margins(y=0.12)
     write_corner(axis, text)
     steps = ", ".join(f"{step:g}" for step in sorted(rows["step"].unique()))
     axis.set(xlabel=r"exact $h_k$ (loss / weight$^2$)", ylabel=r"|finite difference|")
-    axis.margins(y=0.12)
     axis.set_title(f"(a) step {steps}: {describe_layers(rows)}", loc="left")
 
 
@@ -118,13 +121,14 @@ def _draw_fits(axis: Axes, rows: pd.DataFrame, confidence: float) -> None:
     axis.set_ylim(-0.02, 1.12)
     labels = []
     for place, (column, name) in enumerate(columns.items()):
-        color = MEASURED if place == 0 else OUTLIER
         median = draw_strip(
-            axis, place, layers, column, color=color, confidence=confidence, bounds=(0.0, 1.0)
+            axis, place, layers, column, color=FAINT, confidence=confidence, bounds=(0.0, 1.0)
         )
         count = int(layers[column].notna().sum())
         text = f"{count} of {len(layers)} layers"
         labels.append(f"{name}\n{text}" + ("" if median is None else f"\nmedian {median[0]:.2f}"))
+    axis.plot([0.6, 1.4], [PAPER_R2] * 2, color=THEORY, linestyle=DASHED, linewidth=0.9, zorder=3)
+    axis.text(1.43, PAPER_R2, f"paper\n{PAPER_R2:g}", va="center", fontsize=SMALL)
     axis.set_xticks([0, 1], labels)
     axis.tick_params(axis="x", length=0)
     axis.set(xlim=(-0.6, 1.6), ylabel=r"$R^2$ of log $h$ on log $\sigma$")

@@ -6,6 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
+from matplotlib.ticker import MultipleLocator
 
 from spectral_laws.errors import DataError
 from spectral_laws.plotting.curvature_layer_panels import layer_panels, layers_by_model
@@ -16,12 +17,16 @@ from spectral_laws.plotting.curvature_panels import (
     main_rows,
     reference,
 )
-from spectral_laws.plotting.style import FAINT, SMALL, styled
+from spectral_laws.plotting.style import FAINT, SMALL, styled, widened
 from spectral_laws.plotting.tables import plural, seed_count, shorten, summarise_seeds
 
 PARTS = ("beta", "phi", "chi")
-_COLUMNS = (*LAYER, "status", "n_used", "alpha", *PARTS, "identity_gap")
-_COLORS = {"beta": "#0173b2", "phi": "#de8f05", "chi": "#029e73"}
+_COLUMNS = (*LAYER, "status", "n_used", "alpha", *PARTS, "identity_gap", "kronecker_gap")
+_COLORS = {
+    "beta": "#88ccee",
+    "phi": "#999933",
+    "chi": "#aa4499",
+}  # no family's, alpha shows on them
 _LABELS = {
     "beta": r"$\beta$: factor eigenvalues",
     "phi": r"$\varphi$: alignments $\rho_\delta\rho_A$",
@@ -55,15 +60,19 @@ def draw_curvature_decomposition(
     if fits.empty:
         raise DataError("decomposition table: no row has a fit, nothing to draw")
     layers = layers_by_model(rows)
-    figure, axes = layer_panels(layers, row=_ROW, header=0.75)
+    figure, axes = layer_panels(layers, row=_ROW, header=0.85)
     for model, axis in axes.items():
         _draw_model(axis, rows[rows["model"] == model], layers[model], confidence)
-    limits = [axis.get_xlim() for axis in axes.values()]
+    view = _view(fits, confidence)
     for axis in axes.values():
-        axis.set_xlim(min(low for low, _ in limits), max(high for _, high in limits))
-    gap = float(fits["identity_gap"].abs().max())
+        axis.set_xlim(view)
+        axis.xaxis.set_major_locator(MultipleLocator(1))
     figure.supxlabel(
-        r"slope on log $\sigma$;  largest $|\alpha-(\beta+\varphi+\chi)|$ = " + f"{gap:.0e}",
+        "slope on log $\\sigma$\nlargest error of "
+        + rf"$\alpha=\beta+\varphi+\chi$: {_power(fits['identity_gap'].abs().max())}"
+        + "\nlargest relative error of "
+        + r"$h_\mathrm{Kron}=\rho_\delta\,\rho_A\,\lambda_\delta\,\lambda_A$: "
+        + _power(rows["kronecker_gap"].abs().max()),
         fontsize=7,
     )
     handles: list[Patch | Line2D] = [
@@ -75,6 +84,22 @@ def draw_curvature_decomposition(
     ]  # fmt: skip
     figure.legend(handles=handles, loc="outside upper center", ncols=2 + 2 * (len(axes) > 2))
     return figure
+
+
+def _view(fits: pd.DataFrame, confidence: float) -> tuple[float, float]:
+    """Limits that hold all bars; intervals of alpha as far as they do not dwarf them."""
+    means = fits.groupby(["model", "layer"])[list(PARTS)].mean()
+    bars = [0.0, 2.0, *means.clip(lower=0).sum(axis=1), *means.clip(upper=0).sum(axis=1)]
+    alpha = summarise_seeds(fits, ["model", "layer"], "alpha", confidence=confidence)
+    return widened([*bars, *alpha["centre"]], [*bars, *alpha["low"], *alpha["high"]])
+
+
+def _power(number: float) -> str:
+    """'2e-10' as a formula."""
+    if not number > 0:
+        return f"{number:g}"
+    digit, power = f"{number:.0e}".split("e")
+    return rf"${digit}\times 10^{{{int(power)}}}$"
 
 
 def _draw_model(axis: Axes, rows: pd.DataFrame, layers: list[str], confidence: float) -> None:

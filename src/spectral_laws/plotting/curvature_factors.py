@@ -6,7 +6,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from spectral_laws.plotting.corners import write_corner
 from spectral_laws.plotting.curvature_panels import (
+    DASHED,
     GROUP_COLORS,
     LAYER,
     check_roles,
@@ -21,11 +23,13 @@ from spectral_laws.plotting.curvature_panels import (
     minus,
     roles_of,
 )
-from spectral_laws.plotting.style import SMALL, TEXT_WIDTH, THEORY, styled
+from spectral_laws.plotting.style import SMALL, TEXT_WIDTH, THEORY, styled, view_points
 from spectral_laws.plotting.tables import groups
 
 _SPECTRA = (*LAYER, "final", "part", "index", "singular_value", "kronecker")
 _FACTORS = (*LAYER, "factor", "same", "participation_rank")
+PAPER_R, PAPER_SAME = 0.974, 0.87
+"""The paper's correlation of the curvature with sigma^2, and share of layers with the same law."""
 FACTORS = {"delta": (r"output gradients $C_\delta$", "#56b4e9"),
            "a": (r"inputs $C_A$", "#ca9161")}  # fmt: skip
 
@@ -95,10 +99,10 @@ def _draw_curvature(axis: Axes, rows: pd.DataFrame) -> None:
              ylabel=r"$h_k$ of the Kronecker product (loss / weight$^2$)")  # fmt: skip
     label_logarithmic(axis)
     r = minus(f"{np.corrcoef(x, y)[0, 1]:.3f}")
-    text = [f"$r$ = {r}", f"{len(used):,} directions"]
+    text = [f"$r$ = {r} (paper: {PAPER_R:g})", f"{len(used):,} directions"]
     if len(rows) > len(used):
         text.append(f"{len(rows) - len(used):,} without")
-    axis.text(0.03, 0.97, "\n".join(text), transform=axis.transAxes, va="top", fontsize=SMALL)
+    write_corner(axis, "\n".join(text))
     axis.set_title(f"{title}: {describe_layers(used)}", loc="left")
 
 
@@ -117,13 +121,15 @@ def _draw_agreement(axis: Axes, factors: pd.DataFrame) -> None:
                 continue
             share = float(mine["same"].astype(float).mean())
             axis.barh(y + shift, share, height=0.36, color=color, linewidth=0)
-            axis.text(share + 0.02, y + shift, f"{share:.2f} of {len(mine)}", va="center",
+            axis.text(1.03, y + shift, f"{share:.2f} of {len(mine)}", va="center",
                       fontsize=SMALL)  # fmt: skip
+    axis.axvline(PAPER_SAME, color=THEORY, linestyle=DASHED, linewidth=0.8, zorder=3)
     axis.set_yticks(range(len(families)), families)
     axis.tick_params(axis="y", length=0)
+    axis.spines["bottom"].set_bounds(0, 1)
     axis.set(xlim=(0, 1.4), ylim=(len(families) - 0.4, -0.6), xticks=[0, 0.5, 1],
              xlabel="share with the gradient's law")  # fmt: skip
-    axis.set_title("(b) same law in rank by BIC", loc="left")
+    axis.set_title(f"(b) same law in rank (dashed: paper, {PAPER_SAME:g})", loc="left")
 
 
 def _draw_ranks(axis: Axes, factors: pd.DataFrame, confidence: float) -> None:
@@ -135,6 +141,7 @@ def _draw_ranks(axis: Axes, factors: pd.DataFrame, confidence: float) -> None:
             draw_strip(axis, place + shift, mine, "participation_rank", color=color,
                        confidence=confidence, width=0.3, logarithmic=True)  # fmt: skip
     label_roles(axis, roles)
+    view_points(axis)
     label_logarithmic(axis)
     axis.set_ylabel("participation rank of the factor")
     axis.set_title("(c) effective rank, median over layers with interval over seeds", loc="left")

@@ -6,7 +6,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from spectral_laws.errors import DataError
+from spectral_laws.plotting.corners import write_corner
 from spectral_laws.plotting.curvature_panels import (
+    DASHED,
     GROUP_COLORS,
     LAYER,
     check_roles,
@@ -17,14 +19,15 @@ from spectral_laws.plotting.curvature_panels import (
     label_logarithmic,
     main_rows,
     median_handle,
-    write_corner,
 )
+from spectral_laws.plotting.curvature_triangle import PAPER_ERROR
 from spectral_laws.plotting.style import (
     COLUMN_WIDTH,
     FAINT,
     SMALL,
     THEORY,
     styled,
+    view_points,
 )
 from spectral_laws.plotting.tables import groups
 
@@ -95,8 +98,13 @@ def _draw_errors(axis: Axes, fits: pd.DataFrame, confidence: float) -> None:
     axis.tick_params(axis="x", length=0)
     axis.set_xlim(-0.6, len(ERRORS) - 0.4)
     axis.set_ylabel(r"$|s-\alpha\gamma|\,/\,|s|$ (%)")
+    view_points(axis)
     low, high = axis.get_ylim()
     axis.set_ylim(low, high * (high / low) ** 0.1)  # room for the medians
+    axis.plot([-0.45, 0.45], [PAPER_ERROR] * 2, color=THEORY, linestyle=DASHED, linewidth=0.9,
+              zorder=3)  # fmt: skip
+    axis.text(0.48, PAPER_ERROR, f"paper {PAPER_ERROR:g} %", va="center", fontsize=SMALL,
+              rotation=90, ha="left")  # fmt: skip
     label_logarithmic(axis)
 
 
@@ -110,9 +118,9 @@ def _draw_pairs(axis: Axes, fits: pd.DataFrame) -> None:
     axis.set(xscale="log", yscale="log")
     values = 100 * both[["error_free", "error_same"]].to_numpy(dtype=np.float64)
     if values.size:
-        ends = (values.min() / 1.3, values.max() * 1.3)
+        ends = np.array([values.min() / 1.3, values.max() * 1.3])
         axis.plot(ends, ends, color=THEORY, linewidth=0.8, zorder=0)
-        axis.set(xlim=ends, ylim=ends)
+        axis.set(xlim=(values[:, 0].min() / 1.3, ends[1]), ylim=ends)
         below = int((values[:, 1] < values[:, 0]).sum())
         write_corner(axis, f"{below} of {len(values)} below the line")
     axis.set(xlabel="least squares alone (%)", ylabel="whole batch (%)")

@@ -1,9 +1,9 @@
 """The paper's mechanisms, each with its control: networks that differ in one attribute."""
 
+import textwrap
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -15,7 +15,6 @@ from spectral_laws.plotting.curvature_panels import (
     describe_layers,
     draw_medians,
     draw_strip,
-    empty_panel,
     fitted,
     label_logarithmic,
     label_roles,
@@ -25,9 +24,11 @@ from spectral_laws.plotting.curvature_panels import (
     seed_medians,
 )
 from spectral_laws.plotting.style import (
+    SMALL,
     TEXT_WIDTH,
     ordered_colors,
     styled,
+    view_points,
 )
 from spectral_laws.plotting.tables import plural, require, summarise_seeds
 
@@ -57,7 +58,7 @@ _VARIANTS = {
 def draw_curvature_mechanisms(
     experiments: pd.DataFrame, spectra: pd.DataFrame, *, confidence: float = 0.95
 ) -> Figure:
-    """Eight comparisons of networks that differ in one attribute; one that is missing says so.
+    """Eight comparisons of networks that differ in one attribute; missing ones are left out.
 
     (a) Slope of log rho_A on log sigma with and without layer normalisation. (b) Slope of log
     rho_delta against the scale of the residual connections. (c) alpha of heads and of the other
@@ -77,16 +78,34 @@ def draw_curvature_mechanisms(
     rows = check_roles(experiments, _EXPERIMENTS, name="experiments")
     require(spectra, _SPECTRA, name="spectra")
     rows = rows[rows["final"].astype(bool)]
-    figure = Figure(figsize=(TEXT_WIDTH, 7.8), layout="constrained")
+    figure = Figure(layout="constrained")
     axes = figure.subplots(4, 2)
     _draw_slopes(axes[0, 0], _of(rows, "layer_norm"), "phi_a", "(a) normalisation", confidence)
     _draw_slopes(axes[0, 1], _of(rows, "residual"), "phi_delta", "(b) skip scale", confidence)
     _draw_classes(axes[1, 0], _of(rows, "classes"), confidence)
     _draw_alignment(axes[1, 1], _of(rows, "classes"), spectra, confidence)
     for axis, (name, title) in zip(axes[2:].flat, _ROLES.items(), strict=True):
-        _draw_roles(axis, _of(rows, name), title, confidence, name=name)
+        _draw_roles(axis, _of(rows, name), title, confidence)
+    _arrange(figure)
     figure.legend(handles=[median_handle()], loc="outside upper center")
     return figure
+
+
+def _arrange(figure: Figure) -> None:
+    """Panels with data in two columns, under the letters they always have; a note names others."""
+    missing = [axis for axis in figure.axes if not axis.axison]
+    names = [axis.get_title(loc="left") for axis in missing]
+    for axis in missing:
+        axis.remove()
+    lines = max(-(-len(figure.axes) // 2), 1)
+    grid = figure.add_gridspec(lines, 2)
+    for place, axis in enumerate(figure.axes):
+        axis.set_subplotspec(grid[place // 2, place % 2])
+    note = f"Not in this preset, or without a fit: {'; '.join(names)}." if names else ""
+    text = textwrap.fill(note, 110)
+    figure.set_size_inches(TEXT_WIDTH, 1.9 * lines + 0.2 + 0.13 * (text.count("\n") + bool(text)))
+    if text:
+        figure.supxlabel(text, fontsize=SMALL + 0.5, color="0.35")
 
 
 def _of(rows: pd.DataFrame, experiment: str) -> pd.DataFrame:
@@ -102,15 +121,16 @@ def _variant_name(variant: str, over: str) -> str:
     return f"{name} classes" if over == "n_classes" else name
 
 
-def _missing(axis: Axes, name: str, title: str) -> None:
-    empty_panel(axis, f"The experiment {name!r} is not in this preset, or has no fit.")
+def _missing(axis: Axes, title: str) -> None:
+    """Mark a panel that has nothing to show."""
+    axis.set_axis_off()
     axis.set_title(title, loc="left")
 
 
 def _draw_slopes(axis: Axes, rows: pd.DataFrame, value: str, title: str, confidence: float) -> None:
     kept = rows[rows[value].notna()]
     if kept.empty:
-        _missing(axis, "layer_norm" if value == "phi_a" else "residual", title)
+        _missing(axis, title)
         return
     variants = list(dict.fromkeys(kept["variant"]))
     colors = ordered_colors(variants)
@@ -123,6 +143,7 @@ def _draw_slopes(axis: Axes, rows: pd.DataFrame, value: str, title: str, confide
     labels = [f"{name}\nn = {count}" for name, count in zip(names, counts, strict=True)]
     axis.set_xticks(range(len(variants)), labels)
     axis.set_xlim(-0.6, len(variants) - 0.4)
+    view_points(axis, 0)
     axis.set_ylabel(rf"slope of log {_SLOPES[value]} on log $\sigma$")
     axis.set_title(f"{title}: {describe_layers(kept)}", loc="left")
 
@@ -131,7 +152,7 @@ def _draw_classes(axis: Axes, rows: pd.DataFrame, confidence: float) -> None:
     title = r"(c) $\alpha$ against number of classes"
     fits = fitted(rows)
     if fits["value"].notna().sum() == 0:
-        _missing(axis, "classes", title)
+        _missing(axis, title)
         return
     reference(axis, 1, 2)
     for name, part, color, marker in (
@@ -155,7 +176,7 @@ def _draw_classes(axis: Axes, rows: pd.DataFrame, confidence: float) -> None:
     axis.set_xticks([], minor=True)
     axis.set_xlim(classes[0] / 1.6, classes[-1] * 1.6)
     axis.set(xlabel="number of classes", ylabel=r"$\alpha$")
-    axis.margins(y=0.15)
+    view_points(axis, 1, 2)
     axis.legend(loc="best", **_ON_WHITE)
     axis.set_title(f"{title}: {describe_layers(rows)}", loc="left")
 
@@ -168,7 +189,7 @@ def _draw_alignment(
     heads = spectra[(spectra["kind"] == "head") & (spectra["part"] == "whole") & spectra["final"]]
     heads = heads[heads["model"].isin(classes.index) & (heads["rho_delta"] > 0)]
     if heads.empty:
-        _missing(axis, "classes", title)
+        _missing(axis, title)
         return
     colors = ordered_colors(classes.to_numpy())
     for model, count in classes.items():
@@ -192,12 +213,10 @@ def _draw_alignment(
     axis.legend(loc="best", **_ON_WHITE)
 
 
-def _draw_roles(
-    axis: Axes, rows: pd.DataFrame, title: str, confidence: float, *, name: str
-) -> None:
+def _draw_roles(axis: Axes, rows: pd.DataFrame, title: str, confidence: float) -> None:
     fits = fitted(rows)
     if fits.empty:
-        _missing(axis, name, title)
+        _missing(axis, title)
         return
     roles, variants = roles_of(fits), list(dict.fromkeys(fits["variant"]))
     colors, over = ordered_colors(variants), str(fits["over"].iloc[0])
@@ -210,9 +229,10 @@ def _draw_roles(
         axis.plot([], [], "o", color=colors[variant], label=_variant_name(variant, over))
     label_roles(axis, roles)
     axis.set_ylabel(r"$\alpha$")
-    low, high = np.array(axis.get_ylim())
+    view_points(axis, 1, 2)
+    low, high = axis.get_ylim()
     axis.set_ylim(low, high + 0.22 * (high - low))  # room for the legend
-    axis.legend(loc="upper center", ncols=len(variants))
+    axis.legend(loc="upper center", ncols=len(variants), **_ON_WHITE)
     axis.set_title(f"{title}: {describe_layers(rows)}", loc="left")
 
 

@@ -282,15 +282,6 @@ def reference(axis: Axes, *levels: float, horizontal: bool = True) -> None:
         draw(level, color=FAINT, linestyle=DASHED, linewidth=0.7, zorder=0)
 
 
-def write_corner(axis: Axes, text: str, *, right: bool = False, bottom: bool = False) -> None:
-    """Small text in a corner of a panel, on white."""
-    axis.text(
-        0.97 if right else 0.03, 0.04 if bottom else 0.97, text, transform=axis.transAxes,
-        ha="right" if right else "left", va="bottom" if bottom else "top", fontsize=SMALL,
-        bbox={"facecolor": "white", "alpha": 0.75, "linewidth": 0, "pad": 1.0}, zorder=6,
-    )  # fmt: skip
-
-
 def label_logarithmic(axis: Axes) -> None:
     """Label logarithmic axes at decades, or by three numbers where they span less than one."""
     label_decades(axis)

@@ -5,6 +5,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from spectral_laws.plotting.corners import write_corner
 from spectral_laws.plotting.curvature_panels import (
     GROUP_COLORS,
     LAYER,
@@ -20,9 +21,8 @@ from spectral_laws.plotting.curvature_panels import (
     main_rows,
     median_handle,
     reference,
-    write_corner,
 )
-from spectral_laws.plotting.style import FAINT, TEXT_WIDTH, THEORY, styled
+from spectral_laws.plotting.style import FAINT, SMALL, TEXT_WIDTH, THEORY, styled, view_points
 from spectral_laws.plotting.tables import groups, seed_count, summarise_seeds
 
 _EXPONENTS = (*LAYER, "final", "status", "participation_ratio", "participation_bound")
@@ -93,8 +93,8 @@ def _draw_bound(axis: Axes, fits: pd.DataFrame) -> None:
         line = np.array([1.0, float(finite["participation_ratio"].max())])
         axis.plot(line, line, color=THEORY, linewidth=0.8, zorder=0)
         label_logarithmic(axis)
-    write_corner(axis, "\n".join(text))
     axis.margins(y=0.12)
+    write_corner(axis, "\n".join(text))
     axis.set(xlabel=r"bound $\zeta(\alpha\gamma)^2/\zeta(2\alpha\gamma)$ (directions)",
              ylabel="participation ratio (directions)")  # fmt: skip
     axis.set_title(f"(a) {describe_layers(fits)}", loc="left")
@@ -110,7 +110,8 @@ def _draw_histogram(axis: Axes, fits: pd.DataFrame) -> None:
     )  # fmt: skip
     median = float(np.median(ratio))
     axis.axvline(median, color=THEORY, linewidth=0.8)
-    write_corner(axis, f"median {median:.2g}", right=True)
+    axis.text(0.97, 0.97, f"median {median:.2g}", transform=axis.transAxes, ha="right", va="top",
+              fontsize=SMALL)  # fmt: skip
     axis.set(xlabel="participation ratio (directions)", ylabel="layers and seeds (count)")
     axis.set_title(f"(b) {len(fits)} fits", loc="left")
 
@@ -124,14 +125,15 @@ def _draw_width(axis: Axes, rows: pd.DataFrame, confidence: float) -> None:
         return
     first = rows[rows["layer_index"] == rows.groupby("model")["layer_index"].transform("min")]
     summary = summarise_seeds(first, ["value"], "participation_ratio", confidence=confidence)
-    axis.plot(first["value"], first["participation_ratio"], "o", color=FAINT, markersize=1.8,
-              alpha=0.45, markeredgewidth=0)  # fmt: skip
+    axis.plot(first["value"] / 1.08, first["participation_ratio"], "o", color=FAINT,
+              markersize=1.8, alpha=0.6, markeredgewidth=0)  # fmt: skip
     draw_medians(axis, summary["value"], summary, color=FAINT)
     axis.set_xscale("log", base=2)
     widths = sorted(first["value"].unique())
     axis.set_xticks(widths, [f"{width:g}" for width in widths])
     axis.set_xticks([], minor=True)
     axis.set_xlim(widths[0] / 1.4, widths[-1] * 1.4)
+    view_points(axis)
     axis.set(xlabel="width (units or channels)", ylabel="participation ratio (directions)")
     axis.set_title(f"{title}, {seed_count(first)}", loc="left")
 
@@ -150,5 +152,6 @@ def _draw_depth(axis: Axes, rows: pd.DataFrame, confidence: float) -> None:
         draw_strip(axis, place, mine, "alpha", color=FAINT, confidence=confidence)
     axis.set_xticks(range(len(depths)), [f"{depth:g}" for depth in depths])
     axis.set_xlim(-0.6, len(depths) - 0.4)
+    view_points(axis, 1, 2)
     axis.set(xlabel="depth (hidden layers or blocks)", ylabel=r"$\alpha$ of hidden layers")
     axis.set_title(f"{title}: {describe_layers(rows)}", loc="left")

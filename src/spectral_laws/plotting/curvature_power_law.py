@@ -8,6 +8,7 @@ from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
 from spectral_laws.errors import DataError
+from spectral_laws.plotting.corners import write_corner
 from spectral_laws.plotting.curvature_panels import (
     GROUP_COLORS,
     LAYER,
@@ -150,10 +151,10 @@ def _draw_layer(axis: Axes, rows: pd.DataFrame, fits: pd.DataFrame, *, with_mode
     color = GROUP_COLORS[rows["group"].iloc[0]]
     x, y = sigma[positive], curvature[positive]
     axis.plot(x, y, "o", color=color, markeredgecolor="white", markeredgewidth=0.3)
-    layer = shorten(str(rows["layer"].iloc[0]), limit=24)
+    # GPT-2's names share a first part that tells nothing.
+    layer = shorten(str(rows["layer"].iloc[0]).removeprefix("transformer."), limit=24)
     if with_model:
-        model = shorten(str(rows["model"].iloc[0]), limit=12)
-        layer = f"{model}: {shorten(str(rows['layer'].iloc[0]), limit=28 - len(model))}"
+        layer = f"{shorten(str(rows['model'].iloc[0]), limit=12)}: {layer}"
     fit = fits.iloc[0] if len(fits) else None
     if fit is not None and fit["status"] == "fit":
         ends = np.array([x.min(), x.max()])
@@ -172,25 +173,7 @@ def _draw_layer(axis: Axes, rows: pd.DataFrame, fits: pd.DataFrame, *, with_mode
         label_logarithmic(axis)
     else:  # nothing has a place on logarithmic axes
         axis.set(xticks=[], yticks=[])
-    _write(axis, _counts(positive, rows, fit), x, y)
-
-
-def _write(axis: Axes, text: str, x: NDArray[np.float64], y: NDArray[np.float64]) -> None:
-    """Write into the corner that holds the fewest points."""
-    to_axes = axis.transData + axis.transAxes.inverted()
-    right, up = to_axes.transform(np.column_stack([x, y])).T
-    lines = text.split("\n")
-    # Size of the text as a share of a panel, on the safe side.
-    width, height = 0.12 + 0.037 * max(map(len, lines)), 0.1 + 0.1 * len(lines)
-    corners = {
-        ("right", "bottom"): (right > 1 - width) & (up < height),
-        ("left", "top"): (right < width) & (up > 1 - height),
-        ("left", "bottom"): (right < width) & (up < height),
-        ("right", "top"): (right > 1 - width) & (up > 1 - height),
-    }
-    side, end = min(corners, key=lambda corner: int(corners[corner].sum()))
-    place = (0.98 if side == "right" else 0.03, 0.97 if end == "top" else 0.04)
-    axis.text(*place, text, transform=axis.transAxes, ha=side, va=end, fontsize=SMALL)
+    write_corner(axis, _counts(positive, rows, fit), white=False)
 
 
 def _counts(positive: NDArray[np.bool_], rows: pd.DataFrame, fit: pd.Series | None) -> str:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from spectral_laws.errors import DataError
 from spectral_laws.plotting.curvature_panels import (
+    DASHED,
     LAWS,
     LAYER,
     ROLE_NAMES,
@@ -21,10 +22,12 @@ from spectral_laws.plotting.curvature_panels import (
     main_rows,
     roles_of,
 )
-from spectral_laws.plotting.style import FAINT, SMALL, TEXT_WIDTH, styled
-from spectral_laws.plotting.tables import require, shorten
+from spectral_laws.plotting.style import FAINT, SMALL, TEXT_WIDTH, THEORY, styled
+from spectral_laws.plotting.tables import require, shorten, summarise_seeds
 
 _DASHES = {"lognormal": "-", "power_law": (0, (4, 1.5)), "exponential": (0, (1, 1.2))}
+PAPER_SHARE = 0.875
+"""Share of layers that are log-normal in the paper: 21 of 24."""
 _EXPONENTS = (
     *LAYER, "epoch", "architecture", "final", "status", "rank_model",
     *(f"bic_{law}" for law in LAWS),
@@ -34,11 +37,17 @@ _SPECTRA = ("model", "seed", "epoch", "layer_index", "part", "index", "singular_
 
 @styled
 def draw_curvature_rank_models(
-    exponents: pd.DataFrame, spectra: pd.DataFrame, experiments: pd.DataFrame, *, top_k: int
+    exponents: pd.DataFrame,
+    spectra: pd.DataFrame,
+    experiments: pd.DataFrame,
+    *,
+    top_k: int,
+    confidence: float = 0.95,
 ) -> Figure:
     """Winners by BIC of three laws of log sigma in rank, and one example of each.
 
-    (a), (b) Share of layers and seeds whose smallest BIC each law has, by network and by role.
+    (a), (b) Share of layers and seeds whose smallest BIC each law has, by network and by role; of
+    all of them also the log-normal's Student's interval over seeds, and the paper's share.
     (c) to (e) For each law the layer that it wins by the widest margin in BIC: singular values
     against rank with the three least-squares fits of log sigma (power law: linear in log k;
     exponential: linear in k; log-normal in rank: quadratic in log k). They are the extremes.
@@ -48,6 +57,7 @@ def draw_curvature_rank_models(
         spectra: table of ``measure_curvature``.
         experiments: table of ``compare_models``, which names those models.
         top_k: directions that the models are fitted to.
+        confidence: level of the interval.
 
     Raises:
         DataError: if a column is missing, no row has a fit, or a rank model is unknown.
@@ -60,11 +70,13 @@ def draw_curvature_rank_models(
     unknown = sorted(set(fits["rank_model"]) - set(LAWS))
     if unknown:
         raise DataError(f"exponents table: unknown rank_model {', '.join(map(str, unknown))}")
-    figure = Figure(figsize=(TEXT_WIDTH, 4.7), layout="constrained")
+    figure = Figure(figsize=(TEXT_WIDTH, 4.9), layout="constrained")
     grid = figure.add_gridspec(2, 6, height_ratios=[1.0, 1.05])
     models, roles = list(dict.fromkeys(fits["model"])), roles_of(fits)
     left, right = figure.add_subplot(grid[0, :3]), figure.add_subplot(grid[0, 3:])
+    fits = fits.assign(all="all")
     _draw_shares(left, fits, "model", models, [shorten(str(name), limit=16) for name in models])
+    _draw_whole(left, fits, len(models), confidence)
     _draw_shares(right, fits, "role", roles, [ROLE_NAMES[r].replace("\n", " ") for r in roles])
     left.set_title(f"(a) {describe_layers(fits)}", loc="left")
     right.set_title("(b) by role", loc="left")
@@ -75,8 +87,14 @@ def draw_curvature_rank_models(
         if i == 0:
             axis.set_ylabel(r"$\sigma_k$ (loss / weight)")
     handles: list[Patch | Line2D] = [Patch(color=LAWS[law][1], label=LAWS[law][0]) for law in LAWS]
-    handles.append(Line2D([], [], color=FAINT, marker="o", linestyle="none", label=r"$\sigma_k$"))
-    figure.legend(handles=handles, loc="outside upper center", ncols=4)
+    handles += [
+        Line2D([], [], color="white", marker="o", markeredgecolor="black", linestyle="none",
+               label="log-normal, mean and interval over seeds"),
+        Line2D([], [], color=THEORY, linestyle=DASHED, linewidth=1.2,
+               label=f"paper, log-normal: {PAPER_SHARE:g}"),
+        Line2D([], [], color=FAINT, marker="o", linestyle="none", label=r"$\sigma_k$"),
+    ]  # fmt: skip
+    figure.legend(handles=handles, loc="outside upper center", ncols=3)
     return figure
 
 
@@ -84,19 +102,38 @@ def _draw_shares(
     axis: Axes, fits: pd.DataFrame, column: str, keys: list[str], names: list[str]
 ) -> None:
     for y, key in enumerate(keys):
-        winners = fits.loc[fits[column] == key, "rank_model"]
-        left = 0.0
-        for law in LAWS:
-            share = float((winners == law).mean())
-            axis.barh(y, share, left=left, height=0.7, color=LAWS[law][1], linewidth=0)
-            left += share
-        axis.text(1.02, y, f"{winners.size}", va="center", fontsize=SMALL, color="0.35")
+        _draw_bar(axis, y, fits.loc[fits[column] == key, "rank_model"])
     axis.text(1.02, -0.85, "n", va="center", fontsize=SMALL, color="0.35")
     axis.set_yticks(range(len(keys)), names)
     axis.tick_params(axis="y", length=0)
     axis.set(xlim=(0, 1.12), ylim=(len(keys) - 0.5, -1.2), xticks=[0, 0.25, 0.5, 0.75, 1])
     axis.set_xlabel("share of layers and seeds with the smallest BIC")
     axis.spines["bottom"].set_bounds(0, 1)
+
+
+def _draw_bar(axis: Axes, y: int, winners: pd.Series) -> None:
+    left = 0.0
+    for law in LAWS:
+        share = float((winners == law).mean())
+        axis.barh(y, share, left=left, height=0.7, color=LAWS[law][1], linewidth=0)
+        left += share
+    axis.text(1.02, y, f"{winners.size}", va="center", fontsize=SMALL, color="0.35")
+
+
+def _draw_whole(axis: Axes, fits: pd.DataFrame, y: int, confidence: float) -> None:
+    """A last bar of all networks, with the log-normal's interval and the paper's share."""
+    _draw_bar(axis, y, fits["rank_model"])
+    won = fits.assign(share=(fits["rank_model"] == "lognormal").astype(float))
+    shares = won.groupby(["all", "seed"])["share"].mean().reset_index()
+    one = summarise_seeds(shares, ["all"], "share", confidence=confidence, bounds=(0.0, 1.0))
+    centre, low, high = (float(one[name].iloc[0]) for name in ("centre", "low", "high"))
+    axis.errorbar(centre, y, xerr=[[centre - low], [high - centre]], fmt="o", color="white",
+                  markeredgecolor="black", ecolor="black", elinewidth=0.8, zorder=4)  # fmt: skip
+    ends = [y - 0.45, y + 0.45]
+    axis.plot([PAPER_SHARE] * 2, ends, color="white", linewidth=2.4, zorder=3)
+    axis.plot([PAPER_SHARE] * 2, ends, color=THEORY, linestyle=DASHED, linewidth=1.2, zorder=3)
+    axis.set_yticks(range(y + 1), [*(t.get_text() for t in axis.get_yticklabels()), "all"])
+    axis.set_ylim(y + 0.5, -1.2)
 
 
 def widest_margin(fits: pd.DataFrame, law: str) -> tuple[pd.Series, float] | None:

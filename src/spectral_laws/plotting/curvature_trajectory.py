@@ -4,6 +4,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.transforms import ScaledTranslation
 
 from spectral_laws.plotting.curvature_panels import (
     LAWS,
@@ -15,11 +16,14 @@ from spectral_laws.plotting.curvature_panels import (
     reference,
     seed_medians,
 )
-from spectral_laws.plotting.style import COLUMN_WIDTH, KIND_COLORS, TEXT_WIDTH, styled
+from spectral_laws.plotting.style import COLUMN_WIDTH, KIND_COLORS, TEXT_WIDTH, styled, view_points
 from spectral_laws.plotting.tables import groups, plural, seed_count, shorten, summarise_seeds
 
 _COLUMNS = (*LAYER, "epoch", "final", "status", "alpha", "rank_model")
-_NAMES = {"conv": "convolutions", "linear": "other layers", "head": "head"}
+_KINDS = {"conv": ("convolutions", "D"), "linear": ("other layers", "v"), "head": ("head", "P")}
+"""Name and marker; the markers are no law's."""
+_SIDE = {"conv": -1, "linear": 0, "head": 1, "lognormal": -1, "power_law": 0, "exponential": 1}
+"""Bars of one epoch stand side by side."""
 _LONG = 30  # epochs from which the axis is logarithmic beyond 1
 
 
@@ -57,11 +61,16 @@ def draw_curvature_trajectory(exponents: pd.DataFrame, *, confidence: float = 0.
     axes = figure.subplots(2, len(models), squeeze=False, sharex="col", sharey="row")
     for i, model in enumerate(models):
         mine = rows[rows["model"] == model]
-        _draw_alpha(axes[0, i], mine, confidence)
+        letters = "abcdefghijklmnop"
+        _draw_alpha(axes[0, i], mine, confidence, letters[i])
         _draw_winners(axes[1, i], mine, confidence)
+        axes[1, i].set_title(f"({letters[len(models) + i]})", loc="left")
         axes[1, i].set_xlabel("epoch (0: initial network)")
-        if mine["epoch"].max() > _LONG:
+        longest = float(mine["epoch"].max())
+        axes[1, i].set_xlim(-0.07 * longest, 1.07 * longest)
+        if longest > _LONG:
             axes[1, i].set_xscale("symlog", linthresh=1)
+            axes[1, i].set_xlim(-0.5, 1.5 * longest)
     axes[0, 0].set_ylabel(r"$\alpha$, median over layers")
     axes[1, 0].set_ylabel("share of layers, by BIC")
     figure.legend(handles=_handles(rows[rows["model"].isin(models)]), loc="outside upper center",
@@ -69,17 +78,20 @@ def draw_curvature_trajectory(exponents: pd.DataFrame, *, confidence: float = 0.
     return figure
 
 
-def _draw_alpha(axis: Axes, rows: pd.DataFrame, confidence: float) -> None:
+def _draw_alpha(axis: Axes, rows: pd.DataFrame, confidence: float, letter: str) -> None:
     reference(axis, 1, 2)
     fits = fitted(rows)
     if not fits.empty:
         summary = seed_medians(fits, ["kind", "epoch"], "alpha", confidence=confidence)
         for (kind,), part in groups(summary, "kind"):
-            _draw_line(axis, part, color=KIND_COLORS[kind], marker="o")
+            _draw_line(
+                axis, part, color=KIND_COLORS[kind], marker=_KINDS[kind][1], side=_SIDE[kind]
+            )
+        view_points(axis, 1, 2)
     title = f"{shorten(str(rows['model'].iloc[0]))}: {plural(layer_count(rows), 'layer')}"
     missing = len(rows) - len(fits)
     note = f"\nno fit: {missing} of {len(rows)}" if missing else ""
-    axis.set_title(f"{title}, {seed_count(rows)}{note}", loc="left")
+    axis.set_title(f"({letter}) {title}, {seed_count(rows)}{note}", loc="left")
 
 
 def _draw_winners(axis: Axes, rows: pd.DataFrame, confidence: float) -> None:
@@ -92,23 +104,32 @@ def _draw_winners(axis: Axes, rows: pd.DataFrame, confidence: float) -> None:
         summary = summarise_seeds(
             shares, ["epoch"], "share", confidence=confidence, bounds=(0.0, 1.0)
         )
-        _draw_line(axis, summary, color=color, marker=marker)
+        _draw_line(axis, summary, color=color, marker=marker, side=_SIDE[law])
     axis.set_ylim(-0.03, 1.03)
 
 
-def _draw_line(axis: Axes, summary: pd.DataFrame, *, color: str, marker: str) -> None:
+def _draw_line(axis: Axes, summary: pd.DataFrame, *, color: str, marker: str, side: int) -> None:
+    shift = 1.5 * side / 72  # inches
+    beside = axis.transData + ScaledTranslation(shift, 0, axis.figure.dpi_scale_trans)
     below = (summary["centre"] - summary["low"]).clip(lower=0)
     above = (summary["high"] - summary["centre"]).clip(lower=0)
     axis.errorbar(
         summary["epoch"], summary["centre"], yerr=[below, above], color=color, marker=marker,
-        linewidth=0.7, elinewidth=0.6, capsize=0,
+        linewidth=0.7, elinewidth=0.6, capsize=0, transform=beside,
     )  # fmt: skip
 
 
 def _handles(rows: pd.DataFrame) -> list[Line2D]:
     kinds = [kind for kind in KIND_COLORS if (rows["kind"] == kind).any()]
     handles = [
-        Line2D([], [], color=KIND_COLORS[kind], marker="o", linewidth=0.7, label=_NAMES[kind])
+        Line2D(
+            [],
+            [],
+            color=KIND_COLORS[kind],
+            marker=_KINDS[kind][1],
+            linewidth=0.7,
+            label=_KINDS[kind][0],
+        )
         for kind in kinds
     ]
     # Fill the first line of the legend, so that the rank models stand on the second.

@@ -7,6 +7,7 @@ from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
 from spectral_laws.errors import DataError
+from spectral_laws.plotting.corners import write_corner
 from spectral_laws.plotting.curvature_panels import (
     GROUP_COLORS,
     LAYER,
@@ -26,6 +27,8 @@ from spectral_laws.plotting.style import (
 )
 from spectral_laws.plotting.tables import groups, plural, seed_count, shorten
 
+PAPER_ERROR = 1.6
+"""Median relative error of the paper, percent."""
 _SLOPES = ("alpha", "gamma", "s")
 _COLUMNS = (
     *LAYER, "final", "status", "transfer_error",
@@ -73,11 +76,11 @@ def draw_curvature_triangle(exponents: pd.DataFrame, experiments: pd.DataFrame) 
         )  # fmt: skip
     points = np.concatenate([fits["alpha"] * fits["gamma"], fits["s"]])
     ends = np.concatenate([*product_interval(fits), fits["s_low"], fits["s_high"]])
-    limits = widened(points, ends)
+    limits = widened(points, ends, reach=0.15)
     axis.plot(limits, limits, color=THEORY, linewidth=0.8, zorder=0)
     axis.set(xlim=limits, ylim=limits, aspect="equal")
     axis.set(xlabel=r"product of fitted slopes $\alpha\,\gamma$", ylabel=r"fitted slope $s$")
-    axis.text(0.04, 0.96, _summary(fits, rows), transform=axis.transAxes, va="top")
+    write_corner(axis, _summary(fits, rows))
     figure.legend(handles=_handles(fits, symbols), loc="outside upper center", ncols=3)
     return figure
 
@@ -114,7 +117,7 @@ def _summary(fits: pd.DataFrame, rows: pd.DataFrame) -> str:
     missing = len(rows) - len(fits)
     lines = [
         f"{plural(layer_count(rows), 'layer')}, {seed_count(rows)}: {plural(len(fits), 'fit')}",
-        rf"median $|s-\alpha\gamma|/|s|$ = {error:.2g} %",
+        rf"median $|s-\alpha\gamma|/|s|$ = {error:.2g} % (paper: {PAPER_ERROR:g} %)",
     ]
     return "\n".join(lines + ([f"no fit: {missing}"] if missing else []))
 

@@ -6,6 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from spectral_laws.errors import DataError
+from spectral_laws.plotting.corners import write_corner
 from spectral_laws.plotting.curvature_panels import (
     GROUP_COLORS,
     LAYER,
@@ -15,7 +16,6 @@ from spectral_laws.plotting.curvature_panels import (
     fitted,
     group_handles,
     main_rows,
-    write_corner,
 )
 from spectral_laws.plotting.style import COLUMN_WIDTH, THEORY, styled, widened
 from spectral_laws.plotting.tables import groups, require
@@ -58,13 +58,13 @@ def draw_curvature_weights(
         raise DataError("weights table: no layer has both a weight spectrum and an exponent s")
     figure = Figure(figsize=(COLUMN_WIDTH, 5.6), layout="constrained")
     axes = figure.subplots(2, 1, sharex=True)
+    axes[0].set_xlim(widened(both["s"], [both["s_low"], both["s_high"]], reach=0.15))
     for axis, letter, column in zip(axes, "ab", _PANELS, strict=True):
         _draw(axis, both, column)
         axis.set_ylabel(_PANELS[column])
         note = describe_layers(both) if letter == "a" else _missing(both, column)
         axis.set_title(f"({letter}) {note}", loc="left")
     axes[1].set_xlabel(r"decay $s$ of the directional curvatures, $h_k\sim k^{-s}$")
-    axes[1].set_xlim(widened(both["s"], [both["s_low"], both["s_high"]]))
     figure.legend(handles=group_handles(both), loc="outside upper center", ncols=5,
                   columnspacing=0.8, handlelength=1.0)  # fmt: skip
     return figure
@@ -90,10 +90,11 @@ def _draw(axis: Axes, both: pd.DataFrame, column: str) -> None:
         )  # fmt: skip
         axis.plot(part["s"], part[column], "o", color=color, markersize=2.6,
                   markeredgecolor="white", markeredgewidth=0.25, zorder=3)  # fmt: skip
-    line = np.array([kept["s"].min(), kept["s"].max()])
+    axis.set_ylim(widened([0, *kept[column]], [0, *kept[column]]))
+    line = np.array([max(axis.get_xlim()[0], axis.get_ylim()[0]),
+                     min(axis.get_xlim()[1], axis.get_ylim()[1])])  # fmt: skip
     axis.plot(line, line, color=THEORY, linewidth=0.8, zorder=1)
     below = int((kept[column] < kept["s"]).sum())
     difference = float((kept[column] - kept["s"]).median())
-    axis.set_ylim(widened(kept[column], kept[column]))
-    text = f"{below} of {len(kept)} below the line\nmedian difference {difference:.2g}"
+    text = f"{below} of {len(kept)} below the line\nmedian difference {difference:.2f}"
     write_corner(axis, text.replace("-", "\N{MINUS SIGN}"))

@@ -64,13 +64,16 @@ def draw_curvature_windows(
     if fits.empty:
         raise DataError("windows table: no row has a fit, nothing to draw")
     names = groups_of(fits)
-    figure = Figure(figsize=(COLUMN_WIDTH, 1.25 * len(names) + 0.9), layout="constrained")
-    axes = figure.subplots(len(names), 1, squeeze=False, sharex=True)[:, 0]
+    figure = Figure(figsize=(COLUMN_WIDTH, 1.3 * len(names) + 0.9), layout="constrained")
+    axes = figure.subplots(len(names), 1, squeeze=False)[:, 0]
     places = {name: i + _GAP * name.startswith("q") for i, name in enumerate(WINDOWS)}
     for axis, group in zip(axes, names, strict=True):
-        _draw_group(axis, rows[rows["group"] == group], places, confidence)
-    axes[-1].set_xticks([*places.values()], [*WINDOWS.values()], fontsize=SMALL)
-    axes[-1].set_xlim(-0.6, max(places.values()) + 0.6)
+        counts = _draw_group(axis, rows[rows["group"] == group], places, confidence)
+        below = [f"{count}" for count in counts]
+        if axis is axes[-1]:
+            below = [f"{n}\n{name}" for n, name in zip(below, WINDOWS.values(), strict=True)]
+        axis.set_xticks([*places.values()], below, fontsize=SMALL)
+        axis.set_xlim(-0.6, max(places.values()) + 0.6)
     axes[-1].set_xlabel("singular directions in the fit (Q1 to Q4: quarters by rank)")
     figure.supylabel(r"$\alpha$ of $h_k\sim\sigma_k^\alpha$ within the window", fontsize=7)
     figure.legend(handles=[median_handle()], loc="outside upper center")
@@ -79,7 +82,8 @@ def draw_curvature_windows(
 
 def _draw_group(
     axis: Axes, rows: pd.DataFrame, places: dict[str, float], confidence: float
-) -> None:
+) -> list[int]:
+    """Draw one family of roles; the number of fits in each window."""
     fits = fitted(rows)
     group = str(rows["group"].iloc[0])
     color = GROUP_COLORS[group]
@@ -89,23 +93,20 @@ def _draw_group(
         mine = fits[fits["window"] == name].sort_values("alpha")
         axis.vlines(
             place + 0.5 * ((pd.Series(range(len(mine))) * 0.6180339887498949 + 0.5) % 1.0 - 0.5),
-            mine["alpha_low"], mine["alpha_high"], color=color, linewidth=0.3, alpha=0.25,
+            mine["alpha_low"], mine["alpha_high"], color=color, linewidth=0.3, alpha=0.15,
             zorder=1,
         )  # fmt: skip
         summary = draw_strip(axis, place, mine, "alpha", color=color, confidence=confidence)
         if summary is not None:
             summaries[name] = summary
-        axis.text(place, 0.025, f"{len(mine)}", transform=axis.get_xaxis_transform(), ha="center",
-                  va="bottom", fontsize=SMALL, color="0.35",
-                  bbox={"facecolor": "white", "alpha": 0.85, "linewidth": 0, "pad": 0.0}
-                  )  # fmt: skip
     alpha = fits["alpha"]
     inner = alpha[(alpha >= alpha.quantile(0.02)) & (alpha <= alpha.quantile(0.98))]
     low, high = widened([*inner, 1.0, 2.0], [end for s in summaries.values() for end in s[1:]])
-    axis.set_ylim(low - 0.15 * (high - low), high)  # room for the counts
+    axis.set_ylim(low, high)
     cut = int(((alpha < low) | (alpha > high)).sum())
-    note = f", {cut} points outside" if cut else ""
+    note = f", {plural(cut, 'point')} outside" if cut else ""
     axis.set_title(
         f"{group}: {plural(layer_count(rows), 'layer')}, {seed_count(rows)}{note}", loc="left"
     )
     axis.tick_params(axis="x", length=0)
+    return [int((fits["window"] == name).sum()) for name in places]

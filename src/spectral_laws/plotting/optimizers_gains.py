@@ -87,7 +87,7 @@ def draw_optimizers_gains(
         axis.set_ylim(len(methods) - 0.4, -0.6)
         axis.tick_params(axis="y", length=0)
         axis.set_xlabel(measure.gain)
-        axis.set_title(describe(rows, name, measure, width=44), loc="left")
+        axis.set_title(describe(rows, name, measure, width=50), loc="left")
         _head_columns(side)
     figure.legend(handles=_handles(race, measures, confidence), loc="outside upper center", ncols=2)
     return figure
@@ -207,9 +207,9 @@ def _draw_method(
               markeredgecolor="black", clip_on=False, zorder=4)  # fmt: skip
 
 
-_PLACES = (0.0, 0.41, 0.55, 0.67, 0.88)
+_PLACES = (0.0, 0.42, 0.55, 0.66, 0.86)
 """Of the columns of text, as shares of their width."""
-_HEADS = ("mean [interval]", "rate", "decay", "tuning runs", "tuning time")
+_HEADS = ("mean [interval]", "rate", "decay", "tuning runs", "time")
 _EDGES = {"lower": " \N{DOWNWARDS ARROW}", "upper": " \N{UPWARDS ARROW}", "": ""}
 
 

@@ -17,10 +17,12 @@ from spectral_laws.plotting.optimizers_panels import divergence_handle
 from spectral_laws.plotting.style import (
     COLUMN_WIDTH,
     FAINT,
+    SMALL,
     THEORY,
     markers,
     ordered_colors,
     styled,
+    view_points,
 )
 from spectral_laws.plotting.tables import groups, plural, require, shorten, summarise_seeds
 
@@ -40,9 +42,10 @@ def draw_optimizers_layer_rates(layer_rates: pd.DataFrame, *, confidence: float 
     """Test accuracy with rates eta (s / sbar)^b per layer minus without, in points.
 
     Small points: trainings, paired by seed with the one without layer rates. Large points: mean
-    over seeds with Student's interval. Solid line: no gain; dashed: the paper's largest. The last
-    group, the s of the layers exchanged at random, and the inverse say what any other factors do. A
-    diverged training counts with the accuracy it was left with, and is a cross.
+    over seeds with Student's interval; also of the mean over the positive b. Solid line: no gain;
+    dashed: the paper's largest. The last group, the s of the layers exchanged at random, and the
+    inverse say what any other factors do. A diverged training counts with the accuracy it was left
+    with, and is a cross.
 
     Args:
         layer_rates: table of ``train_layer_rates``.
@@ -51,12 +54,12 @@ def draw_optimizers_layer_rates(layer_rates: pd.DataFrame, *, confidence: float 
     Raises:
         DataError: if a column is missing, or no training has a partner without layer rates.
     """
-    gains = paired_gains(layer_rates)
+    gains = with_mean(paired_gains(layer_rates))
     variants = _ordered(gains)
     races = [str(race) for race in dict.fromkeys(gains["race"])]
     colors, shapes = ordered_colors(races), markers(races)
     lines = len(races) + int(gains["diverged"].any())
-    figure = Figure(figsize=(COLUMN_WIDTH, 2.5 + 0.25 * lines), layout="constrained")
+    figure = Figure(figsize=(COLUMN_WIDTH, 2.6 + 0.25 * lines), layout="constrained")
     axis = figure.subplots()
     step = 0.8 / len(races)
     for i, race in enumerate(races):
@@ -65,7 +68,8 @@ def draw_optimizers_layer_rates(layer_rates: pd.DataFrame, *, confidence: float 
         _draw_race(axis, rows, variants, shift, 0.6 * step, colors[race], shapes[race],
                     confidence)  # fmt: skip
     _draw_levels(axis)
-    axis.set_xticks(range(len(variants)), [_label(variant) for variant in variants])
+    axis.set_xticks(range(len(variants)), [_label(variant) for variant in variants],
+                    fontsize=SMALL)  # fmt: skip
     axis.tick_params(axis="x", length=0)
     axis.set_xlim(-0.6, len(variants) - 0.4)
     axis.set_xlabel(r"learning rates $\eta\,(s/\bar{s})^b$ per layer")
@@ -76,6 +80,8 @@ def draw_optimizers_layer_rates(layer_rates: pd.DataFrame, *, confidence: float 
         for race in races
     ]  # fmt: skip
     handles.append(median_handle(f"mean over seeds, {100 * confidence:g} % interval"))
+    handles.append(Line2D([], [], color=FAINT, linestyle=DASHED, linewidth=0.7,
+                          label=f"paper: at most {PAPER_GAIN:g} points"))  # fmt: skip
     if gains["diverged"].any():
         handles.append(divergence_handle("one of the pair diverged"))
     figure.legend(handles=handles, loc="outside upper center", ncols=1)
@@ -104,6 +110,17 @@ def paired_gains(layer_rates: pd.DataFrame) -> pd.DataFrame:
     return pairs[[*key, *_NUMBERS]].assign(gain=gain)
 
 
+def with_mean(gains: pd.DataFrame) -> pd.DataFrame:
+    """The gains with a variant ``mean``, over the positive exponents of each training."""
+    positive = gains[gains["variant"].str.startswith("b =")]
+    means = positive.groupby(["race", "model", "seed"], sort=False).agg(
+        n_scaled=("n_scaled", "max"), gain=("gain", "mean")
+    )
+    # Stands behind all positive exponents.
+    means = means.reset_index().assign(variant="mean", exponent=1e2, diverged=False)
+    return pd.concat([gains, means], ignore_index=True)
+
+
 def _ordered(gains: pd.DataFrame) -> list[str]:
     """Positive exponents first, then negative ones, then the control without exponent."""
     first = gains.drop_duplicates("variant")
@@ -114,6 +131,8 @@ def _ordered(gains: pd.DataFrame) -> list[str]:
 def _label(variant: str) -> str:
     if variant == "inverse":
         return "inverse\n$b=-1$"
+    if variant == "mean":
+        return "mean,\n$b>0$"
     if variant == "random":
         return "exchanged\n$b=1$"
     return f"${variant.replace(' ', '')}$"
@@ -141,11 +160,7 @@ def _draw_levels(axis: Axes) -> None:
     """No gain, and the paper's largest; both are always in view."""
     axis.axhline(0, color=THEORY, linewidth=0.7, zorder=0)
     reference(axis, PAPER_GAIN)
-    low, high = axis.get_ylim()
-    axis.set_ylim(min(low, -2 * PAPER_GAIN), max(high, 2 * PAPER_GAIN))
-    handle = Line2D([], [], color=FAINT, linestyle=DASHED, linewidth=0.7,
-                    label=f"paper: at most {PAPER_GAIN:g} points")  # fmt: skip
-    axis.legend(handles=[handle], loc="best")
+    view_points(axis, -2 * PAPER_GAIN, 2 * PAPER_GAIN)
 
 
 def _describe(layer_rates: pd.DataFrame, gains: pd.DataFrame, race: str) -> str:

@@ -113,7 +113,12 @@ def mean_fit(
 
 
 def crossing_fit(
-    rows: pd.DataFrame, value: str, *, level: float, bootstrap: Bootstrap | None
+    rows: pd.DataFrame,
+    value: str,
+    *,
+    level: float,
+    over: float | None = None,
+    bootstrap: Bootstrap | None,
 ) -> PowerFit:
     """:func:`fit_power`, over d, of the n at which the mean over seeds of ``value`` crosses.
 
@@ -121,6 +126,8 @@ def crossing_fit(
         rows: one row per dimension, seed and sample size.
         value: column that rises with n through ``level``.
         level: the level.
+        over: divide by the n at which the same mean crosses this lower level: the transition's
+            width, whose logarithm then has the slope on log d.
         bootstrap: of the intervals; None for no intervals.
     """
     dimensions: list[int] = []
@@ -131,10 +138,13 @@ def crossing_fit(
         sizes = ordered["sample_size"].to_numpy(dtype=np.float64)
         curves.append((sizes, ordered[value].to_numpy(dtype=np.float64)))
 
+    levels = [level] if over is None else [level, over]
+
     def crossing(index: Index) -> float:
         mean = np.mean([curves[i][1] for i in index], axis=0)
-        found = first_crossing(curves[index[0]][0], mean, level)
-        return math.nan if found is None else found
+        ends = [first_crossing(curves[index[0]][0], mean, one) for one in levels]
+        n, *lower = [math.nan if end is None else end for end in ends]
+        return n / lower[0] if lower else n
 
     return fit_power(dimensions, crossing, bootstrap=bootstrap)
 

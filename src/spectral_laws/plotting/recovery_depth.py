@@ -38,6 +38,7 @@ from spectral_laws.plotting.tables import require, summarise_seeds
 _BASELINES = (*STUDY, "sample_size", "method", "mse")
 _KERNELS = ("polynomial", "arc_cosine", "rbf")
 _LEVEL = 0.5
+_BELOW = r"$\downarrow$"  # mark at the lower edge
 _FLOOR = 1e-4  # a kernel that holds the target exactly goes down to rounding
 
 
@@ -113,7 +114,7 @@ def draw_recovery_depth(
     line = kind_handle("sharp theory", color=METHOD_COLORS["spectral"], linewidth=0.9)
     figure.legend(
         handles=[*handles.values(), line], loc="outside lower center", ncols=4, handlelength=1.5,
-        title=f"test error (c, d); a triangle at the edge is below {_FLOOR:g}",
+        title=f"test error (c, d); an arrow at the edge: below {_FLOOR:g}",
     )  # fmt: skip
     return figure
 
@@ -221,7 +222,10 @@ def _draw_errors(
         if not sizes:
             continue  # an empty line that is not clipped would count as one at the page's corner
         height = axis.get_ylim()[0]
-        axis.plot(sizes, [height] * len(sizes), "v", color=color, clip_on=False, zorder=4)
+        axis.plot(
+            sizes, [height] * len(sizes), linestyle="none", marker=_BELOW, markersize=5,
+            color=color, clip_on=False, zorder=4,
+        )  # fmt: skip
     axis.set_title(
         f"({letter}) {describe(kernels, dimension=True)}",
         loc="left",

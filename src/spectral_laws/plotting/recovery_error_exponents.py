@@ -44,7 +44,10 @@ _CRITICAL = 0.5
 
 
 class MeasuredExponent(NamedTuple):
-    """Exponent of one simulated study and dimension; the interval is None from few seeds."""
+    """Exponent of one simulated study and dimension; the interval is None from few seeds.
+
+    ``tail`` is the exponent of the tail sum over the same sample sizes.
+    """
 
     study: str
     dimension: int
@@ -52,6 +55,7 @@ class MeasuredExponent(NamedTuple):
     n_directions: int
     slope: float
     interval: tuple[float, float] | None
+    tail: float
 
 
 @styled
@@ -67,7 +71,8 @@ def draw_recovery_error_exponents(
     Top: against gamma, the paper's asymptotic law -1 + 1/(2 gamma) (line), and from the sharp
     theory the tail sum and the three second layers, from the smallest number of directions d1
     (hollow) to the largest (filled), side by side at each gamma. Framed: measured in the Gaussian
-    equivalent with the independent second layer, with bootstrap intervals. Bottom: the distance of
+    equivalent with the independent second layer, with bootstrap intervals, joined to the exponent
+    of the tail sum over the same sample sizes. Bottom: the distance of
     the theory's exponents to the asymptotic one, against d1, mean over draws of the signs.
 
     Args:
@@ -119,7 +124,10 @@ def draw_recovery_error_exponents(
     ]  # fmt: skip
     handles += _measured_handles(measured)
     seeds = seed_range(equivalent)
-    framed = f"framed: measured in the Gaussian equivalent, independent sample, {seeds}"
+    framed = (
+        f"framed: measured in the Gaussian equivalent ({seeds}), joined to the tail sum over the "
+        "same sample sizes"
+    )
     title = framed if measured else None
     figure.legend(handles=handles, title=title, loc="outside upper center", ncols=4)
     return figure
@@ -145,6 +153,20 @@ def window(rows: pd.DataFrame) -> pd.DataFrame:
     return kept
 
 
+def tail_exponent(rows: pd.DataFrame) -> float:
+    """Exponent of the tail sum, or of 1 - tail sum, over the sample sizes of ``rows``.
+
+    The tail sum is a staircase, so its slope is taken over 400 points, as in the claims.
+    """
+    first = rows.iloc[0]
+    gamma = float(first["gamma"])
+    squares = squared_weights(int(first["n_directions"]), gamma)
+    n = np.geomspace(rows["sample_size"].min(), rows["sample_size"].max(), 400)
+    tails = ((n[:, None] < float(first["feature_dimension"]) / squares) * squares).sum(axis=1)
+    heights = tails if gamma > _CRITICAL else 1 - tails
+    return float(np.polyfit(np.log(n), np.log(heights), 1)[0])
+
+
 def measured_exponents(metrics: pd.DataFrame, *, bootstrap: Bootstrap) -> list[MeasuredExponent]:
     """Least-squares exponents of the error averaged over seeds, inside :func:`window`.
 
@@ -159,8 +181,10 @@ def measured_exponents(metrics: pd.DataFrame, *, bootstrap: Bootstrap) -> list[M
         values = rows.assign(value=rows["mse"] if gamma > _CRITICAL else 1 - rows["mse"])
         slope, interval = seed_slope(values, "value", bootstrap=bootstrap)
         if not math.isnan(slope):
-            width = int(group["n_directions"].iloc[0])
-            found.append(MeasuredExponent(study, int(dimension), gamma, width, slope, interval))
+            width, tail = int(group["n_directions"].iloc[0]), tail_exponent(rows)
+            found.append(
+                MeasuredExponent(study, int(dimension), gamma, width, slope, interval, tail)
+            )
     return found
 
 
@@ -192,6 +216,11 @@ def _draw_against_gamma(axis: Axes, rows: pd.DataFrame, measured: list[MeasuredE
         below, above = one.interval or (one.slope, one.slope)
         bar = [[max(one.slope - below, 0)], [max(above - one.slope, 0)]]
         x = one.gamma + pad * (0.6 + 0.25 * place)
+        axis.plot([x, x], [one.tail, one.slope], color="black", linewidth=0.5, zorder=3)
+        axis.plot(
+            x, one.tail, symbols[one.study], color="black", markersize=2.6,
+            markerfacecolor=LAYER_COLORS["tail"], zorder=5,
+        )  # fmt: skip
         axis.errorbar(
             x, one.slope, yerr=bar, color="black", marker=symbols[one.study], markersize=4,
             markerfacecolor=LAYER_COLORS["independent"], linestyle="none", zorder=4,
@@ -229,6 +258,7 @@ def _measured_handles(measured: list[MeasuredExponent]) -> list[Line2D]:
         ours = [one for one in measured if one.study == study]
         dimensions = sorted(one.dimension for one in ours)
         label = f"{shorten(study)}, $d$ = {', '.join(str(d) for d in dimensions)}"
+        label += f", $d_1$ = {ours[0].n_directions}"
         handles.append(
             kind_handle(label, color="black", marker=symbol, markerfacecolor=face,
                         markersize=4, linestyle="none")

@@ -1,4 +1,4 @@
-"""What true features of degree 2 lose at finite d, against their Gaussian equivalent."""
+"""Effects of finite d: what true features lose, and how wide the transition is."""
 
 import numpy as np
 import pandas as pd
@@ -6,9 +6,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from spectral_laws.errors import DataError
-from spectral_laws.plotting.power_fits import Bootstrap, PowerFit, mean_fit
+from spectral_laws.plotting.power_fits import Bootstrap, PowerFit, crossing_fit, mean_fit
 from spectral_laws.plotting.recovery_panels import (
     DIRECTIONS,
+    GUIDE,
     describe,
     draw_points,
     finish_logarithmic,
@@ -16,13 +17,7 @@ from spectral_laws.plotting.recovery_panels import (
     of_study,
     seed_range,
 )
-from spectral_laws.plotting.style import (
-    COLUMN_WIDTH,
-    MEASURED,
-    OUTLIER,
-    THEORY,
-    styled,
-)
+from spectral_laws.plotting.style import FAINT, MEASURED, OUTLIER, TEXT_WIDTH, THEORY, styled
 from spectral_laws.plotting.tables import groups, require, summarise_seeds
 
 _POPULATION = (
@@ -30,6 +25,7 @@ _POPULATION = (
     "cos2", "tilt",
 )  # fmt: skip
 _RECOVERED = 0.5
+_HIDDEN, _FOUND = 0.1, 0.9  # cos^2 at the two ends of the transition, as in the claims
 
 
 @styled
@@ -38,6 +34,7 @@ def draw_recovery_finite_size(
     directions: pd.DataFrame,
     *,
     study: str = "quadratic",
+    transition: str = "smoothing",
     confidence: float = 0.95,
     resamples: int = 2000,
 ) -> Figure:
@@ -47,26 +44,32 @@ def draw_recovery_finite_size(
     (line), and the mean over the directions that are recovered (cos^2 >= 1/2). (b) The share of
     directions that are not. (c) At the largest n / D that all d reach: predicted minus measured
     cos^2, of the strongest direction and as the mean over directions that are recovered in both.
-    Points are means over seeds with bootstrap intervals; dashed lines are fitted powers of d.
+    (d) The width in log n of direction 1's transition, from where the mean over seeds of cos^2
+    crosses 0.1 to where it crosses 0.9, with the sharp theory (line) and its limit for a weak
+    direction, log 9 (dotted). Points have bootstrap intervals; dashed lines are fitted powers of d,
+    in (d) a fitted slope on log d.
 
     Args:
         population: table of ``compute_population``.
         directions: directions table of ``recover_features``.
         study: study of (c), with true features.
+        transition: study of (d).
         confidence: level of the intervals.
         resamples: of the bootstrap.
 
     Raises:
-        DataError: if a column or the study is missing, or the study's n / D do not meet.
+        DataError: if a column or a study is missing, or the n / D of ``study`` do not meet.
     """
     require(population, _POPULATION, name="population")
     require(directions, DIRECTIONS, name="directions")
     rows = of_study(directions, study, name="directions")
-    figure = Figure(figsize=(COLUMN_WIDTH, 6.4), layout="constrained")
-    limit, share, finite = figure.subplots(3, 1, height_ratios=[1.2, 0.7, 1.2])
+    sharpening = of_study(directions, transition, name="directions")
+    figure = Figure(figsize=(TEXT_WIDTH, 5.0), layout="constrained")
+    limit, share, finite, width = figure.subplots(2, 2).flat
     bootstrap = Bootstrap(confidence, resamples)
     _draw_limit(limit, share, population, bootstrap)
     _draw_finite(finite, rows, bootstrap)
+    _draw_width(width, sharpening, bootstrap)
     return figure
 
 
@@ -96,13 +99,15 @@ def _draw_limit(axis: Axes, below: Axes, population: pd.DataFrame, bootstrap: Bo
     )  # fmt: skip
     draw_points(below, points["dimension"], points, color=MEASURED, marker="D")
     first = population.iloc[0]
+    finish_logarithmic(axis)
     _finish(axis, r"$1-\cos^2\theta$", population["dimension"])
     axis.set_title(
         rf"(a) infinitely many samples, $q$ = 2, $\gamma$ = {first['gamma']:g}, "
         f"{seed_range(population.assign(study=''))}",
         loc="left",
     )
-    below.set(xscale="log", ylim=(-0.05, 1.05), ylabel="share of $d_1$")
+    top = max(0.2, 1.1 * float(points["high"].max()))
+    below.set(xscale="log", ylim=(-0.03 * top, top), ylabel="share of the directions")
     below.set_xlabel(r"input dimension $d$")
     below.set_title(r"(b) directions with $\cos^2\theta<1/2$ at any $n$",
                     loc="left")  # fmt: skip
@@ -117,9 +122,38 @@ def _draw_finite(axis: Axes, rows: pd.DataFrame, bootstrap: Bootstrap) -> None:
     kept = both.groupby(["dimension", "seed"], as_index=False)[["gap"]].mean()
     _draw_fit(axis, mean_fit(strongest, "gap", bootstrap=bootstrap), "direction 1", MEASURED, "o")
     _draw_fit(axis, mean_fit(kept, "gap", bootstrap=bootstrap), "mean of recovered", OUTLIER, "s")
+    finish_logarithmic(axis)
     _finish(axis, r"predicted $-$ measured $\cos^2\theta$", rows["dimension"])
     title = describe(rows)
     axis.set_title(rf"(c) $n/D$ = {ratio:.3g}: {title}", loc="left")
+
+
+def _draw_width(axis: Axes, rows: pd.DataFrame, bootstrap: Bootstrap) -> None:
+    first = rows[rows["direction"] == 1]
+    ends: dict[str, float] = {"level": _FOUND, "over": _HIDDEN}
+    fit = crossing_fit(first, "cos2", bootstrap=bootstrap, **ends)
+    theory = crossing_fit(first, "predicted_cos2", bootstrap=None, **ends).points
+    points = fit.points.assign(
+        **{name: np.log(fit.points[name]) for name in ("centre", "low", "high")}
+    )
+    label = f"direction 1, slope {fit.label()}"
+    if fit.missing:
+        label += f"; {_HIDDEN:g} or {_FOUND:g} not crossed at {len(fit.missing)} $d$"
+    draw_points(axis, points["x"], points, color=MEASURED, label=label)
+    if not np.isnan(fit.slope) and len(points) > 2:
+        x = np.array([points["x"].min(), points["x"].max()])
+        axis.plot(x, np.log(fit.line(x)), color=MEASURED, linestyle="--", linewidth=0.7, zorder=1)
+    axis.plot(
+        theory["x"], np.log(theory["centre"]), color=THEORY, linewidth=0.9, label="sharp theory"
+    )
+    axis.axhline(np.log(9), color=FAINT, linestyle=GUIDE, linewidth=0.9, zorder=0,
+                 label=r"$\log\,9$, weak direction")  # fmt: skip
+    _finish(axis, r"$\log\,[n(\cos^2\theta=0.9)\,/\,n(0.1)]$", rows["dimension"])
+    axis.set_title(
+        rf"(d) width of the transition: $q$ = {first['degree'].iloc[0]}, "
+        rf"$d_1$ = {first['n_directions'].max()}, {seed_range(rows)}",
+        loc="left",
+    )
 
 
 def gaps_at_common_ratio(rows: pd.DataFrame) -> tuple[float, pd.DataFrame]:
@@ -166,8 +200,6 @@ def _draw_fit(axis: Axes, fit: PowerFit, name: str, color: str, marker: str) -> 
 
 def _finish(axis: Axes, label: str, dimensions: pd.Series) -> None:
     axis.set(xscale="log", ylabel=label, xlabel=r"input dimension $d$")
-    if axis.containers:
-        finish_logarithmic(axis)
     label_dimensions(axis, dimensions)
     handles, labels = axis.get_legend_handles_labels()
     axis.legend(handles, labels, loc="upper center", bbox_to_anchor=(0.5, -0.22))

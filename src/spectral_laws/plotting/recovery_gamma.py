@@ -45,15 +45,18 @@ def draw_recovery_gamma(
     colors, symbols = gamma_colors(gammas), markers(gammas)
     figure = Figure(figsize=(COLUMN_WIDTH, 4.3), layout="constrained")
     axes = figure.subplots(2, 1, sharex=True)
-    panels = (("mse", "predicted_mse"), ("feature_overlap", "predicted_overlap"))
-    for axis, letter, (measured, predicted) in zip(axes, "ab", panels, strict=True):
-        for gamma in gammas:
+    panels = (
+        ("mse", "predicted_mse", "second layer from an independent sample"),
+        ("feature_overlap", "predicted_overlap", "first layer"),
+    )
+    for axis, letter, (measured, predicted, title) in zip(axes, "ab", panels, strict=True):
+        for rank, gamma in enumerate(gammas):
             draw_curve(
-                axis, rows[rows["gamma"] == gamma], measured, predicted, exponent_axis=True,
-                confidence=confidence, logarithmic=measured == "mse",
-                color=colors[gamma], marker=symbols[gamma],
+                axis, rows[rows["gamma"] == gamma], measured, predicted,
+                place=(rank, len(gammas)), exponent_axis=True, confidence=confidence,
+                logarithmic=measured == "mse", color=colors[gamma], marker=symbols[gamma],
             )  # fmt: skip
-        axis.set_title(f"({letter})", loc="left")
+        axis.set_title(f"({letter}) {title}", loc="left")
     axes[0].set_ylabel(r"test MSE / Var($y$)")
     finish_logarithmic(axes[0])
     axes[1].set(ylim=(-0.03, 1.03), ylabel="feature overlap (fraction)")
@@ -64,12 +67,12 @@ def draw_recovery_gamma(
         for gamma in gammas
     ]  # fmt: skip
     first = rows.iloc[0]
-    title = (
+    heading = (
         rf"{FEATURES[first['features']]}, $q$ = {first['degree']}, $d$ = {first['dimension']}, "
-        rf"$d_1$ = {first['n_directions']}, {first['readout']}, {seed_range(rows)}"
+        rf"$d_1$ = {first['n_directions']}, {first['readout']} readout, {seed_range(rows)}"
     )
     handles.append(kind_handle("sharp theory", linewidth=0.9))
-    figure.legend(handles=handles, title=title, loc="outside upper center", ncols=4)
+    figure.legend(handles=handles, title=heading, loc="outside upper center", ncols=4)
     return figure
 
 

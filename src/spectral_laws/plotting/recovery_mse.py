@@ -54,11 +54,11 @@ def draw_recovery_mse(
         (independent, "feature_overlap", "predicted_overlap", "first layer"),
     )
     for axis, letter, (table, measured, predicted, title) in zip(axes, "abc", panels, strict=True):
-        for dimension in dimensions:
+        for rank, dimension in enumerate(dimensions):
             of_dimension = table[table["dimension"] == dimension]
             draw_curve(
-                axis, of_dimension, measured, predicted, exponent_axis=True,
-                confidence=confidence, logarithmic=measured == "mse",
+                axis, of_dimension, measured, predicted, place=(rank, len(dimensions)),
+                exponent_axis=True, confidence=confidence, logarithmic=measured == "mse",
                 color=colors[dimension], marker=symbols[dimension],
             )  # fmt: skip
         axis.set_title(f"({letter}) {title}", loc="left")
@@ -74,7 +74,7 @@ def draw_recovery_mse(
         kind_handle("sharp theory", linewidth=0.9),
         kind_handle(r"tail sum, largest $d$", linewidth=0.8, linestyle=STEPS),
     ]
-    title = f"{describe(rows)}, {rows['readout'].iloc[0]}"
+    title = f"{describe(rows)}, {rows['readout'].iloc[0]} readout"
     figure.legend(handles=handles, title=title, loc="outside upper center", ncols=2)
     return figure
 

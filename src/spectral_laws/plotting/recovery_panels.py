@@ -28,6 +28,10 @@ METRICS = (
 """Columns of the metrics table that figures use."""
 DIRECTIONS = (*STUDY, "sample_size", "direction", "weight", "cos2", "predicted_cos2", "threshold")
 """Columns of the directions table that figures use."""
+THRESHOLDS = (*STUDY, "direction", "weight", "threshold", "half_recovery", "censored",
+              "predicted_half_recovery")  # fmt: skip
+"""Columns of the thresholds table that figures use."""
+_REACH = 0.4  # intervals are followed for this share of the range of the points
 GUIDE = (0, (1, 1.5))
 """Dash of a guide to the eye: a slope without a level."""
 STEPS = (0, (4, 1.5))
@@ -68,6 +72,12 @@ def of_layer(metrics: pd.DataFrame, layer: str) -> pd.DataFrame:
     return rows
 
 
+def complete(rows: pd.DataFrame, value: str) -> pd.DataFrame:
+    """Rows of the directions (of each dimension) for which no seed lacks ``value``."""
+    known = rows.groupby(["dimension", "direction"])[value].transform(lambda v: v.notna().all())
+    return rows[known.astype(bool)]
+
+
 def spread(values: Iterable[int], *, shown: int) -> list[int]:
     """At most ``shown`` of the values, evenly over their order, ends included."""
     ordered = sorted(set(values))
@@ -98,6 +108,14 @@ def staircases(rows: pd.DataFrame) -> tuple[Vector, Vector, Vector]:
     return limits, np.arange(1.0, squares.size + 1), tails
 
 
+def dodged(x: ArrayLike, rank: int, count: int, *, logarithmic: bool) -> Vector:
+    """``x`` of the curve ``rank`` of ``count``, set side by side within 0.4 of a grid step."""
+    places = np.log(np.asarray(x)) if logarithmic else np.asarray(x, dtype=np.float64)
+    step = float(np.median(np.diff(places))) if places.size > 1 else 0.0
+    places = places + 0.4 * step * (rank - (count - 1) / 2) / count
+    return np.exp(places) if logarithmic else places
+
+
 def draw_points(
     axis: Axes,
     x: ArrayLike,
@@ -110,16 +128,12 @@ def draw_points(
     centre = points["centre"].to_numpy(dtype=np.float64)
     below = np.maximum(centre - points["low"].to_numpy(dtype=np.float64), 0)
     above = np.maximum(points["high"].to_numpy(dtype=np.float64) - centre, 0)
-    style: dict[str, Any] = {
-        "linestyle": "none",
-        "marker": "o",
-        "elinewidth": 0.6,
-        "capsize": 0,
-        "zorder": 3,
-    }
+    style: dict[str, Any] = {"linestyle": "none", "marker": "o", "elinewidth": 0.6, "capsize": 0}
     if hollow:
         style |= {"markerfacecolor": "white"}
-    axis.errorbar(np.asarray(x), centre, yerr=np.stack([below, above]), **(style | line))
+    axis.errorbar(
+        np.asarray(x), centre, yerr=np.stack([below, above]), **({"zorder": 3} | style | line)
+    )
 
 
 def draw_curve(
@@ -128,6 +142,7 @@ def draw_curve(
     measured: str,
     predicted: str,
     *,
+    place: tuple[int, int],
     exponent_axis: bool,
     confidence: float,
     logarithmic: bool,
@@ -135,13 +150,14 @@ def draw_curve(
 ) -> None:
     """One measured quantity of one d against n as points, and its prediction as a line.
 
-    Both are means over seeds: geometric ones where ``logarithmic``.
+    Both are means over seeds, geometric ones where ``logarithmic``, and both are moved aside.
 
     Args:
         axis: where.
         rows: rows of one study and dimension, one per sample size and seed.
         measured: column of the points.
         predicted: column of the line.
+        place: rank of this curve and number of curves (:func:`dodged`).
         exponent_axis: x is log n / log d, else n / D.
         confidence: level of the intervals.
         logarithmic: for errors; otherwise the quantity lies in [0, 1].
@@ -159,6 +175,7 @@ def draw_curve(
         if exponent_axis
         else sizes / float(first["feature_dimension"])
     )
+    x = dodged(x, *place, logarithmic=not exponent_axis)
     axis.plot(x, theory["centre"], color=points.get("color"), linewidth=0.9, zorder=2)
     draw_points(axis, x, means, **points)
 
@@ -202,17 +219,17 @@ def finish_logarithmic(axis: Axes, *, floor: float = 0.0) -> None:
             for bars in container.lines[2]:
                 ends += [np.asarray(bar, np.float64)[:, 1] for bar in bars.get_segments()]
     kept, reach = (v[np.isfinite(v) & (v > floor)] for v in (points, np.concatenate(ends)))
-    low, high = widened(np.log(kept), np.log(reach))
+    low, high = widened(np.log(kept), np.log(reach), reach=_REACH)
     axis.set_ylim(max(math.exp(low), floor), math.exp(high))
     label_logarithmic(axis)
 
 
 def label_logarithmic(axis: Axes) -> None:
-    """Label logarithmic axes at decades; in plain numbers where they span little more than one."""
+    """Label logarithmic axes at decades; in plain numbers where they span fewer than two."""
     label_decades(axis)
     for one, limits in ((axis.xaxis, axis.get_xlim()), (axis.yaxis, axis.get_ylim())):
         span = math.log10(max(limits) / min(limits)) if one.get_scale() == "log" else math.inf
-        if span < 1.3 and min(limits) > 0.005 and max(limits) < 5000:
+        if span < 1.8 and min(limits) > 0.005 and max(limits) < 5000:
             steps = LogLocator(subs=(1.0, 2.0, 5.0)) if span > 0.7 else MaxNLocator(4)
             one.set_major_locator(steps)
             one.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
@@ -243,22 +260,22 @@ def describe(rows: pd.DataFrame, *, dimension: bool = False) -> str:
 
 
 def seed_range(rows: pd.DataFrame) -> str:
-    """Number of seeds of each study and dimension in words: '5 seeds', '3-5 seeds'."""
+    """Number of seeds of each study and dimension in words: '5 seeds', or a range of them."""
     counts = sorted(rows.groupby(["study", "dimension"])["seed"].nunique().unique())
     if len(counts) == 1:
         return plural(int(counts[0]), "seed")
-    return f"{counts[0]}-{counts[-1]} seeds"
+    return f"{counts[0]}\N{EN DASH}{counts[-1]} seeds"
 
 
 def size_handles(
     rows: pd.DataFrame, colors: dict[int, str], symbols: dict[int, str]
 ) -> list[Line2D]:
     """Legend entries for the input dimensions of a table."""
-    sizes = dict(sorted(zip(rows["dimension"], rows["feature_dimension"], strict=True)))
+    sizes = rows.groupby("dimension")[["feature_dimension", "n_directions"]].first()
     return [
         Line2D([], [], color=colors[d], marker=symbols[d], linestyle="none",
-               label=rf"$d$ = {d}, $D$ = {size:,}")
-        for d, size in sizes.items()
+               label=rf"$d$ = {d}, $D$ = {size:,}, $d_1$ = {width}")
+        for d, size, width in sizes.itertuples()
     ]  # fmt: skip
 
 

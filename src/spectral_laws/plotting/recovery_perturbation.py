@@ -1,5 +1,7 @@
 """Eigenvectors of the moment matrix: first-order expansion against the Davis-Kahan bound."""
 
+import math
+
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -32,6 +34,9 @@ _COLUMNS = (
 )  # fmt: skip
 
 
+_TEACHER = ["study", "dimension", "seed"]
+
+
 @styled
 def draw_recovery_perturbation(perturbation: pd.DataFrame, *, confidence: float = 0.95) -> Figure:
     """C = E C + Delta: how far its eigenvectors turn, degree 1 and 2.
@@ -40,7 +45,8 @@ def draw_recovery_perturbation(perturbation: pd.DataFrame, *, confidence: float 
     colour per direction, where ||Delta|| is below half the gap for every seed; dotted: slope 2.
     (b) The Davis-Kahan bound ||Delta|| / gap over the true sine, per direction k, all sample sizes
     and d of each study. (c) ||Delta|| against n / D, all d; dotted: slope -1/2. Points are
-    geometric means over seeds (in (b) over teachers) with Student's interval.
+    geometric means over seeds (in (b) over teachers) with Student's interval. The titles have the
+    slopes of all d, with an intercept per teacher, in (a) and direction.
 
     Args:
         perturbation: table of ``measure_perturbation``.
@@ -113,7 +119,9 @@ def _draw_expansion(axis: Axes, table: pd.DataFrame, confidence: float) -> None:
     ]
     axis.set(xscale="log", xlabel=r"$\|\Delta\|$ (units of $y$)")
     axis.set_ylabel("error of the expansion\n(tangent, dimensionless)")
-    axis.set_title("(a) first-order expansion; dotted: slope 2", loc="left")
+    fitted = _slopes(table[table["resolved"].astype(bool)], "operator_norm", "expansion_error",
+                     [*_TEACHER, "direction"])  # fmt: skip
+    axis.set_title(f"(a) first-order expansion; dotted: slope 2\nfitted: {fitted}", loc="left")
     axis.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.0, 1.0), handlelength=1)
     finish_logarithmic(axis)
 
@@ -174,9 +182,27 @@ def _draw_norm(axis: Axes, table: pd.DataFrame, confidence: float) -> None:
         draw_guide(axis, ends, (float(means.index[place]), 0.6 * float(means.iloc[place])), -0.5)
     axis.set(xscale="log", xlabel=r"samples per feature, $n\,/\,D$")
     axis.set_ylabel(r"$\|\Delta\|$ (units of $y$)")
-    axis.set_title(r"(c) operator norm; dotted: slope $-1/2$", loc="left")
+    fitted = _slopes(one, "ratio", "operator_norm", _TEACHER)
+    axis.set_title(r"(c) operator norm; dotted: slope $-1/2$" + f"\nfitted: {fitted}", loc="left")
     axis.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.0, 1.0), handlelength=1)
     finish_logarithmic(axis)
+
+
+def common_slope(rows: pd.DataFrame, x: str, y: str, by: list[str]) -> float:
+    """Least-squares slope of log y on log x, one intercept per group; NaN without two x in any."""
+    logs = rows[[x, y]].astype(np.float64).apply(np.log)
+    dx, dy = (logs[name] - logs.groupby([rows[b] for b in by])[name].transform("mean")
+              for name in (x, y))  # fmt: skip
+    return float((dx * dy).sum() / (dx**2).sum()) if (dx**2).sum() > 0 else math.nan
+
+
+def _slopes(rows: pd.DataFrame, x: str, y: str, by: list[str]) -> str:
+    """Common slopes of the degrees in words."""
+    found = {degree: common_slope(group, x, y, by) for (degree,), group in groups(rows, "degree")}
+    texts = [
+        rf"{slope:.2f} ($q$ = {degree})" for degree, slope in found.items() if not math.isnan(slope)
+    ]  # fmt: skip
+    return ", ".join(texts).replace("-", "\N{MINUS SIGN}")
 
 
 def _first_study(table: pd.DataFrame, rows: pd.DataFrame) -> str:

@@ -19,6 +19,7 @@ import matplotlib.style
 import numpy as np
 import seaborn as sns
 from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogFormatterSciNotation, LogLocator, NullFormatter
 from numpy.typing import ArrayLike
@@ -179,25 +180,43 @@ def label_decades(axes: Axes) -> None:
         if axis.get_scale() != "log":
             continue
         span = math.log10(high / low)
-        between = (1.0,) if span >= 1.7 else (1.0, 3.0) if span >= 0.8 else (1.0, 2.0, 5.0)
+        decades = math.floor(math.log10(high)) - math.ceil(math.log10(low)) + 1
+        wide = span >= 1 and decades >= 2
+        between = (1.0,) if wide else (1.0, 3.0) if span >= 0.8 else (1.0, 2.0, 5.0)
         axis.set_major_locator(LogLocator(subs=between))
-        axis.set_major_formatter(LogFormatterSciNotation(labelOnlyBase=False))
+        every = (math.inf, math.inf)  # else numbers between the decades are left out
+        axis.set_major_formatter(
+            LogFormatterSciNotation(labelOnlyBase=False, minor_thresholds=every)
+        )
         axis.set_minor_formatter(NullFormatter())
 
 
-def widened(points: ArrayLike, ends: ArrayLike) -> tuple[float, float]:
+def widened(points: ArrayLike, ends: ArrayLike, *, reach: float = 0.6) -> tuple[float, float]:
     """Axis limits that hold all points, and their intervals as far as those do not dwarf them.
 
-    An interval is followed for at most 60 % of the range of the points beyond that range.
+    An interval is followed for at most ``reach`` times the range of the points beyond that range.
     """
     points, ends = np.asarray(points, dtype=np.float64), np.asarray(ends, dtype=np.float64)
     low, high = float(points.min()), float(points.max())
-    reach = 0.6 * ((high - low) or 1.0)
-    pad = 0.03 * ((high - low) or 1.0)
+    span = (high - low) or 1.0
+    pad = 0.03 * span
     return (
-        max(min(float(ends.min()), low), low - reach) - pad,
-        min(max(float(ends.max()), high), high + reach) + pad,
+        max(min(float(ends.min()), low), low - reach * span) - pad,
+        min(max(float(ends.max()), high), high + reach * span) + pad,
     )
+
+
+def view_points(axes: Axes, *levels: float) -> None:
+    """Vertical limits by :func:`widened`: all markers and levels, and bars as far as it says."""
+    points = [levels, *(line.get_ydata() for line in axes.lines if line.get_marker() in MARKERS)]
+    bars = [bar for bar in axes.collections if isinstance(bar, LineCollection)]
+    ends = [end for bar in bars for part in bar.get_segments() for end in part[:, 1]]
+    values = np.concatenate([np.asarray(one, dtype=np.float64) for one in points])
+    if axes.get_yscale() == "log":
+        ends = [end for end in ends if end > 0]
+        axes.set_ylim(*np.exp(widened(np.log(values), np.log([*values, *ends]))))
+    else:
+        axes.set_ylim(widened(values, [*values, *ends]))
 
 
 def ordered_colors(keys: Iterable[Key], *, palette: str = "viridis") -> dict[Key, str]:
