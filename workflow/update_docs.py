@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+import yaml
 from docutils.core import publish_parts
 from jinja2 import Template
 from PIL import Image
@@ -50,7 +51,8 @@ def replace_between(path: Path, begin: str, end: str, text: str) -> None:
 def caption(name: str, preset: str) -> str:
     """A figure's caption as HTML, which Markdown lets through."""
     source = Path("workflow", "report", f"{name}.rst").read_text(encoding="utf-8")
-    text = Template(source).render(snakemake={"wildcards": {"preset": preset}})
+    config = yaml.safe_load(Path("results", preset, "config.yaml").read_text(encoding="utf-8"))
+    text = Template(source).render(snakemake={"wildcards": {"preset": preset}, "config": config})
     return str(publish_parts(text, writer="html")["body"]).strip()
 
 
