@@ -18,7 +18,6 @@ from spectral_laws.claims.report import claims_table
 from spectral_laws.cli import run
 
 WIDTH = 900  # pixels of a picture
-COLORS = 96  # of its palette: line drawings need few
 BEGIN, END = "<!-- claims: make docs -->", "<!-- end of claims -->"
 
 
@@ -62,7 +61,8 @@ def shrink(figure: Path, picture: Path) -> None:
         size = (min(WIDTH, image.width), round(image.height * min(1, WIDTH / image.width)))
         small = image.convert("RGB").resize(size, Image.Resampling.LANCZOS)
     with atomic_path(picture) as temporary:
-        small.quantize(COLORS, dither=Image.Dither.NONE).save(temporary, optimize=True)
+        palette = small.quantize(method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
+        palette.save(temporary, optimize=True)
 
 
 if __name__ == "__main__":

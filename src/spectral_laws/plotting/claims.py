@@ -40,7 +40,7 @@ class _Column:
 _ID = _Column("", 0.22, 4)
 _STATEMENT = _Column("claim", 0.55, 60)
 _PAPER = _Column("paper", 3.3, 29)
-_OURS = _Column("here, with interval", 4.65, 27)
+_OURS = _Column("here, with interval", 4.65, 25)
 _ACCEPT = _Column("accepted", 5.84, 14)
 _N = _Column("n", 6.56, 9)
 _GREEK = {"alpha": "\u03b1", "gamma": "\u03b3", "lambda": "\u03bb", "sigma": "\u03c3",
