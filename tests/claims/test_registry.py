@@ -16,6 +16,8 @@ GOOD = {
     "accept": {"low": 0.5, "high": 1},
     "direction": {"low": 0},
     "rule": "r",
+    "figures": ["recovery_mse"],
+    "tables": ["recovery/metrics"],
 }
 
 

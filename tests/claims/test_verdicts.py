@@ -17,6 +17,8 @@ PLAIN = {
     "quantity": "q",
     "evidence": "e",
     "rule": "r",
+    "figures": ["recovery_mse"],
+    "tables": ["recovery/metrics"],
 }
 
 

@@ -39,6 +39,7 @@ RACES = [
     "evaluate_claims",
     *OPTIMIZER_FIGURES,
     "plot_claims",
+    "render_claims",
 ]
 """What the update of a method, or a measured exponent, matters to."""
 
@@ -114,7 +115,10 @@ def test_presets_do_not_share_outputs(project):
     ("name", "reruns"),
     [
         ("src/spectral_laws/plotting/recovery_mse.py", {"plot_recovery_mse"}),
-        ("src/spectral_laws/claims/registry.yaml", {"evaluate_claims", "plot_claims"}),
+        (
+            "src/spectral_laws/claims/registry.yaml",
+            {"evaluate_claims", "render_claims", "plot_claims"},
+        ),
         (
             "src/spectral_laws/plotting/style.py",
             {
