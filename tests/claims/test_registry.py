@@ -58,6 +58,8 @@ def test_every_claim_has_a_measurement():
         {"accept": {"low": -1, "high": 1}},
         {"accept": {"low": 1, "high": 0}},
         {"surplus": 1},
+        {"figures": []},
+        {"tables": []},
     ],
 )
 def test_wrong_entries_are_refused(change):
