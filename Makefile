@@ -51,5 +51,5 @@ check: install
 	$(BIN)/snakemake --cores $(CORES) --dry-run --quiet rules
 
 docs: install
-	$(BIN)/python workflow/update_docs.py laptop
+	$(BIN)/python workflow/update_docs.py
 	$(BIN)/python workflow/draw_pipeline.py

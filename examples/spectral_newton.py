@@ -86,10 +86,14 @@ def by_spectral_newton(alpha: float | dict[str, float]) -> Callable[[nn.Module],
 def measured_alpha(network: nn.Module, data: Data) -> dict[str, float]:
     """The exponent of every layer, from 256 training images."""
     inputs, targets = data
-    return {
-        layer.layer: fit_loglog(layer.singular_values, layer.directional_curvature).slope
-        for layer in measure_directional_curvature(network, inputs[:256], targets[:256])
-    }
+    alpha = {}
+    for layer in measure_directional_curvature(network, inputs[:256], targets[:256]):
+        sigma, h = layer.singular_values, layer.directional_curvature
+        if (
+            h > 0
+        ).sum() >= 5:  # fewer are no fit: such a layer gets parameter_groups' default_alpha
+            alpha[layer.layer] = max(0.0, fit_loglog(sigma, h).slope)
+    return alpha
 
 
 def scores(network: nn.Module, data: Data) -> tuple[float, float]:

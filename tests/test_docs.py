@@ -95,3 +95,14 @@ def test_python_blocks_run(name, capsys):
     printed = capsys.readouterr().out
     assert len(re.findall(r"^\d: alpha = -?\d+\.\d\d \+- \d+\.\d\d", printed, re.MULTILINE)) == 2
     assert isinstance(names["optimizer"], torch.optim.Optimizer)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_figures_and_presets_that_commands_name_exist(page):
+    text = page.read_text(encoding="utf-8")
+    captions = {path.stem for path in (ROOT / "workflow/report").glob("*.rst")}
+    named = set(re.findall(r"figures/\w+/(\w+)\.p(?:df|ng)", text))
+    assert named - {"curvature_heads"} <= captions  # a worked example of CONTRIBUTING
+    presets = {path.stem for path in (ROOT / "config").glob("*.yaml")}
+    own = set(re.findall(r"config/(\w+)\.yaml", text))  # the page says what stands there
+    assert set(re.findall(r"PRESET=(\w+)", text)) <= presets | own | {"laptop"}

@@ -13,6 +13,7 @@ import typer
 from spectral_laws.atomic import atomic_path
 from spectral_laws.cli import run
 from spectral_laws.errors import DataError
+from spectral_laws.settings.yaml_files import read_yaml
 
 PIECES = Path("workflow/report")
 
@@ -20,23 +21,41 @@ PIECES = Path("workflow/report")
 def main(preset: Annotated[str, typer.Argument(help="Name of the preset.")] = "laptop") -> None:
     """Let Snakemake collect figures, tables and captions of a preset into one file."""
     results = Path("results", preset)
+    finish = f"finish the run first: `make reproduce` with PRESET={preset}"
     if not (results / "provenance.json").exists():
-        raise DataError(
-            f"{results}: no finished run; finish it first: `make reproduce` with PRESET={preset}"
-        )
-    configfile = Path("config", f"{preset}.yaml")
-    chosen = ["--configfile", str(configfile)] if configfile.exists() else []
+        raise DataError(f"{results}: no finished run; {finish}")
+    # The report is made of what lies there and of today's configuration: they must agree.
+    if "Nothing to be done" not in snakemake(preset, "--dry-run"):
+        raise DataError(f"{results}: not what the configuration and the code say now; {finish}")
     path = results / "report" / "report.html"
     with atomic_path(path) as temporary:
-        command = [
-            *(sys.executable, "-m", "snakemake", *chosen, "--quiet", "all", "--nolock"),
+        snakemake(
+            preset,
             *("--report", str(temporary)),
             *("--report-stylesheet", str(PIECES / "report.css")),
             *("--report-metadata", str(PIECES / "metadata.yaml")),
-        ]
-        if subprocess.run(command).returncode:
-            sys.exit(f"{path}: not written; Snakemake says above why")
+        )
     print(f"{path}: {path.stat().st_size / 1e6:.0f} MB, open it in a browser")
+
+
+def snakemake(preset: str, *arguments: str) -> str:
+    """What Snakemake says when it is called for a preset.
+
+    Raises:
+        DataError: if it fails, with what it said last, or if the preset's file names another one.
+    """
+    command = [sys.executable, "-m", "snakemake", "--nolock", *arguments]
+    configfile = Path("config", f"{preset}.yaml")
+    if configfile.exists():
+        named = read_yaml(configfile).get("preset")
+        if named != preset:
+            raise DataError(f"{configfile}: says preset: {named}; name the file after its preset")
+        command += ["--configfile", str(configfile)]
+    result = subprocess.run(command, stderr=subprocess.STDOUT, stdout=subprocess.PIPE, text=True)
+    if result.returncode:
+        said = "\n".join(result.stdout.splitlines()[-15:])
+        raise DataError(f"results/{preset}: Snakemake cannot build the report:\n{said}")
+    return result.stdout
 
 
 if __name__ == "__main__":

@@ -1,12 +1,11 @@
-"""Bring README's claims table and docs/gallery, pictures and captions, up to date from a run.
+"""Bring README's claims table, docs/claims.md and docs/gallery up to date from the laptop run.
 
-python workflow/update_docs.py laptop
+python workflow/update_docs.py
 """
 
+import shutil
 from pathlib import Path
-from typing import Annotated
 
-import typer
 import yaml
 from docutils.core import publish_parts
 from jinja2 import Template
@@ -16,22 +15,29 @@ from spectral_laws.artifacts import read_table
 from spectral_laws.atomic import atomic_path
 from spectral_laws.claims.report import claims_table
 from spectral_laws.cli import run
+from spectral_laws.errors import DataError
 
+RESULTS, FIGURES = Path("results/laptop"), Path("figures/laptop")
 WIDTH = 900  # pixels of a picture
 BEGIN, END = "<!-- claims: make docs -->", "<!-- end of claims -->"
 
 
-def main(preset: Annotated[str, typer.Argument(help="Name of the preset.")] = "laptop") -> None:
-    """Write the claims table into README.md, and docs/gallery.md with a picture of each figure."""
-    table = claims_table(read_table(Path("results", preset, "claims.parquet")))
-    readme = Path("README.md")
-    replace_between(readme, BEGIN, END, table)
-    figures = sorted(Path("figures", preset).glob("*.png"))
-    page = [f"# Gallery\n\nThe figures of the preset {preset}, with the captions of its report.\n"]
+def main() -> None:
+    """Write the claims, short and at length, and docs/gallery.md with a picture of each figure."""
+    table = claims_table(read_table(RESULTS / "claims.parquet"))
+    figures = sorted(FIGURES.glob("*.png"))
+    if not figures:
+        raise DataError(f"{FIGURES}: no figures; finish a run first: `make reproduce`")
+    replace_between(Path("README.md"), BEGIN, END, table)
+    with atomic_path(Path("docs", "claims.md")) as temporary:
+        shutil.copy(RESULTS / "claims.md", temporary)
+    for old in Path("docs", "gallery").glob("*.png"):
+        old.unlink()
+    page = ["# Gallery\n\nThe figures of the preset laptop, with the captions of its report.\n"]
     for figure in figures:
         shrink(figure, Path("docs", "gallery", figure.name))
         name = figure.stem
-        page.append(f"## {name}\n\n![{name}](gallery/{name}.png)\n\n{caption(name, preset)}\n")
+        page.append(f"## {name}\n\n![{name}](gallery/{name}.png)\n\n{caption(name)}\n")
     with atomic_path(Path("docs", "gallery.md")) as temporary:
         temporary.write_text("\n".join(page), encoding="utf-8")
     print(f"README.md: {table.count(chr(10)) - 1} claims; docs/gallery: {len(figures)} pictures")
@@ -39,19 +45,20 @@ def main(preset: Annotated[str, typer.Argument(help="Name of the preset.")] = "l
 
 def replace_between(path: Path, begin: str, end: str, text: str) -> None:
     """Put a text between two marks of a file."""
-    before, _, rest = path.read_text(encoding="utf-8").partition(begin)
+    whole = path.read_text(encoding="utf-8")
+    before, _, rest = whole.partition(begin)
     _, mark, after = rest.partition(end)
-    if not mark:
-        raise ValueError(f"{path}: no {begin} ... {end}")
+    if not mark or whole.count(begin) > 1:
+        raise DataError(f"{path}: {begin} ... {end} must stand there once")
     with atomic_path(path) as temporary:
         temporary.write_text(f"{before}{begin}\n{text}\n{end}{after}", encoding="utf-8")
 
 
-def caption(name: str, preset: str) -> str:
+def caption(name: str) -> str:
     """A figure's caption as HTML, which Markdown lets through."""
     source = Path("workflow", "report", f"{name}.rst").read_text(encoding="utf-8")
-    config = yaml.safe_load(Path("results", preset, "config.yaml").read_text(encoding="utf-8"))
-    text = Template(source).render(snakemake={"wildcards": {"preset": preset}, "config": config})
+    config = yaml.safe_load((RESULTS / "config.yaml").read_text(encoding="utf-8"))
+    text = Template(source).render(snakemake={"wildcards": {"preset": "laptop"}, "config": config})
     return str(publish_parts(text, writer="html")["body"]).strip()
 
 

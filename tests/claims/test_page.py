@@ -10,7 +10,7 @@ from spectral_laws.claims.page import claims_page, write_page
 from spectral_laws.claims.registry import load_claims
 from spectral_laws.claims.tables import ClaimTables
 
-VOID = {"meta"}
+VOID = {"meta", "wbr"}
 
 
 class Reader(HTMLParser):
@@ -87,6 +87,9 @@ def test_links_lead_to_files_of_the_project(root, page):
         assert len(links) >= len(load_claims())
         for link in links:
             assert (place / link["href"]).resolve().is_file(), link
+    for link in elements(page, data_view="rule"):
+        text = (place / link["href"]).resolve().read_text(encoding="utf-8")
+        assert f"rule {link['data-path']}:" in text
     sources = {attributes["id"] for attributes in elements(page, hidden=None) if "id" in attributes}
     assert {link["data-path"] for link in elements(page, data_view="code")} <= sources
     for link in elements(page, data_view="figure"):

@@ -1,7 +1,8 @@
 """The report of a finished run, opened in a browser as a reader would.
 
-It opens results/smoke/report/report.html, or the file that REPORT names, and leaves its screenshots
-beside it. `.ci/run` builds it first; where there is none, these tests are skipped.
+It opens the file that REPORT names, as in `REPORT=results/smoke/report/report.html pytest
+tests/report`, and leaves its screenshots beside it. `.ci/run` builds it first; without REPORT these
+tests are skipped.
 """
 
 import os
@@ -17,13 +18,10 @@ PART = {"A": "Recovery", "B": "Curvature"}
 
 
 @pytest.fixture(scope="module")
-def report(root):
-    if "REPORT" in os.environ:
-        return Path(os.environ["REPORT"]).resolve(strict=True)
-    path = root / "results/smoke/report/report.html"
-    if not path.exists():
-        pytest.skip("there is no report: `PRESET=smoke make reproduce` builds one")
-    return path
+def report():
+    if "REPORT" not in os.environ:
+        pytest.skip("REPORT names no report")
+    return Path(os.environ["REPORT"]).resolve(strict=True)
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +47,7 @@ def page(request, report, browser):
     page.on("pageerror", lambda error: page.trouble.append(str(error)))
     page.on("request", lambda request: page.asked.append(request.url))
     page.goto(report.as_uri())
-    page.wait_for_selector(".claims tbody tr")
+    page.wait_for_selector(".claims tr[id]")
     yield page
     context.close()
 
@@ -57,7 +55,7 @@ def page(request, report, browser):
 def go_home(page):
     """To the page on which the report opens."""
     page.click("nav a[href='#']:has(svg) >> nth=1")
-    page.wait_for_selector(".claims tbody tr")
+    page.wait_for_selector(".claims tr[id]")
 
 
 def menu(page):
@@ -67,7 +65,7 @@ def menu(page):
 
 def test_it_opens_on_every_claim(page, report):
     page.screenshot(path=report.with_name(f"{page.name}.png"))
-    rows = page.locator(".claims tbody tr")
+    rows = page.locator(".claims tr[id]")
     assert [row.get_attribute("id") for row in rows.all()] == [claim.id for claim in load_claims()]
     first = rows.first.bounding_box()
     assert first["y"] < SIZES[page.name][1]  # seen without scrolling
@@ -92,10 +90,11 @@ def test_claims_can_be_read_at_this_width(page):
 
 
 def test_a_claim_says_how_it_is_judged(page):
-    row = page.locator("#A1")
+    row = page.locator("#A1 + tr")
     assert not row.locator("dl").is_visible()
     row.locator("summary").click()
     assert "reproduced if the value lies in" in row.locator("dl").inner_text()
+    assert row.bounding_box()["height"] < SIZES[page.name][1]
     row.locator("summary").click()
 
 
@@ -120,11 +119,29 @@ def test_a_claim_leads_to_table_rule_and_code(page, claim):
     assert download.get_attribute("download").endswith(".parquet")
     assert download.get_attribute("href").startswith("data:")
     page.locator(f"#{claim} a[data-view=rule] >> nth=0").click()
-    assert "{SCRIPTS}/collect_tables.py" in menu(page)
+    rule = {"A1": "recover_features", "B14": "train_method"}[claim]
+    assert f"{{SCRIPTS}}/{rule}.py" in menu(page)
+    page.wait_for_function("document.querySelector('#app nav').getBoundingClientRect().top >= -1")
     page.locator(f"#{claim} a[data-view=code]").click()
     code = page.locator("#app pre").last.inner_text()
     assert "def measure_" in code
     assert "\n    " in code  # still indented
+
+
+def test_every_link_of_every_claim_leads_somewhere(page):
+    go_home(page)
+    dead = page.evaluate(
+        """() => [...document.querySelectorAll('.claims a[data-view]')].filter(link => {
+            const path = link.dataset.path;
+            return !({figure: () => path in results, table: () => path in results,
+                rule: () => path in rules, code: () => document.getElementById(path),
+            })[link.dataset.view]();
+        }).map(link => link.outerHTML)"""
+    )
+    assert dead == []
+    for view in ("figure", "table", "rule", "code"):
+        for claim in load_claims():
+            assert page.locator(f"#{claim.id} a[data-view={view}]").count() >= 1
 
 
 def test_every_figure_is_in_its_category_and_can_be_seen(page):
@@ -139,10 +156,11 @@ def test_every_figure_is_in_its_category_and_can_be_seen(page):
             path,
         )
         page.wait_for_function(
-            "uri => [...document.querySelectorAll('#app img')].some(image =>"
-            " image.src === uri && image.complete && image.naturalWidth > 900)",
-            arg=page.evaluate("path => results[path].data_uri", path),
+            "path => [...document.querySelectorAll('#app img')].some(image =>"
+            " image.src === results[path].data_uri && image.complete && image.naturalWidth > 900)",
+            arg=path,
         )
+        page.evaluate("document.querySelector('#app img[src^=\"data:image/png\"]').decode()")
         assert page.evaluate("path => results[path].caption.length", path) > 100
     categories = page.evaluate("Object.keys(categories)")
     assert sorted(name.split(",")[0] for name in categories) == ["Claims", "Curvature", "Recovery"]

@@ -25,12 +25,34 @@ _COLORS: dict[str, str] = dict(
     zip(VERDICTS, ("#0b5f8a", "#8a5800", "#a50f15", "#595959"), strict=True)
 )
 _COLUMNS = ("claim", "the paper says", "paper's value", "ours", "verdict", "evidence")
+_RULES = {
+    "recovery/metrics": "recover_features",
+    "recovery/directions": "recover_features",
+    "recovery/thresholds": "recover_features",
+    "recovery/baselines": "fit_baselines",
+    "recovery/perturbation": "measure_perturbation",
+    "recovery/error_exponents": "predict_exponents",
+    "curvature/spectra": "measure_curvature",
+    "curvature/finite_differences": "measure_controls",
+    "curvature/exponents": "fit_exponents",
+    "curvature/ladder": "fit_ladder",
+    "curvature/decomposition": "fit_ladder",
+    "curvature/factor_models": "fit_ladder",
+    "curvature/independence": "fit_independence",
+    "curvature/weights": "fit_weight_tails",
+    "curvature/experiments": "compare_models",
+    "optimizers/race": "train_method",
+    "optimizers/tuning": "tune_method",
+    "optimizers/layer_rates": "train_layer_rates",
+}
+"""The rule that computes a table; some are only collected by the rule that writes them."""
 _STYLE = """
 .claims { font: 14px/1.45 system-ui, sans-serif; color: #1a1a1a; max-width: 75rem; }
 .claims h2 { font-size: 1.25em; margin: 1.4em 0 0.5em; }
 .claims table { border-collapse: collapse; width: 100%; margin: 0; font-size: inherit; }
 .claims th { text-align: left; font-weight: 600; color: #595959; }
-.claims th, .claims td { padding: 0.45em 0.6em; vertical-align: top; }
+.claims th, .claims td { padding: 0.45em 0.6em; vertical-align: top; overflow-wrap: anywhere; }
+.claims td.verdict, .claims td:first-child { white-space: nowrap; }
 .claims tr { border-bottom: 1px solid #ddd; }
 .claims td.ours { white-space: nowrap; }
 .claims a { color: #0b5f8a; text-decoration: underline; cursor: pointer; font-weight: inherit; }
@@ -40,10 +62,13 @@ _STYLE = """
 .claims .verdict { color: #fff; border-radius: 0.3em; padding: 0.1em 0.5em; font-weight: 600;
   white-space: nowrap; display: inline-block; }
 .claims .counts .verdict { margin: 0 0.4em 0.4em 0; }
-.claims .links span { display: block; white-space: nowrap; }
+.claims .links span { display: block; }
+.claims tr.judged td { padding-top: 0; }
+.claims tr[id] { border-bottom: none; }
 @media (max-width: 50rem) {
   .claims thead { display: none; }
   .claims tr { display: block; padding: 0.7em 0; }
+  .claims tr[id] { padding-bottom: 0; }
   .claims td { display: block; padding: 0.1em 0; }
   .claims td.ours { white-space: normal; }
   .claims td[data-label]::before { content: attr(data-label) ": "; color: #595959; }
@@ -56,15 +81,18 @@ var link = event.target.closest('a[data-view]');
 if (!link || typeof app === 'undefined') return;
 event.preventDefault();
 var path = link.dataset.path;
+var shown = { figure: '#app img[src^="data:image/png"]', code: '#app pre' };
 ({
   figure: function () { app.setView({ navbarMode: 'resultinfo', resultPath: path,
     content: 'img', contentPath: results[path].data_uri }); },
   table: function () { app.setView({ navbarMode: 'resultinfo', resultPath: path }); },
-  rule: function () { app.setView({ navbarMode: 'ruleinfo',
-    ruleinfo: results[path].job_properties.rule }); },
+  rule: function () { app.setView({ navbarMode: 'ruleinfo', ruleinfo: path }); },
   code: function () { app.setView({ content: 'text',
     contentText: document.getElementById(path).textContent }); },
 })[link.dataset.view]();
+setTimeout(function () {
+  document.querySelector(shown[link.dataset.view] || '#app nav').scrollIntoView();
+}, 100);
 """
 
 
@@ -123,13 +151,10 @@ def _row(row: dict[Hashable, Any], claim: Claim, preset: str) -> str:
     terms = "".join(
         f"<dt>{name}</dt><dd>{escape(str(text))}</dd>" for name, text in details.items() if text
     )
-    statement = (
-        f"{escape(row['statement'])}<details><summary>how it is judged</summary>"
-        f"<dl>{terms}</dl></details>"
-    )
+    judged = f"<details><summary>how it is judged</summary><dl>{terms}</dl></details>"
     cells = {
         "": f"<strong>{row['id']}</strong>",
-        "statement": statement,
+        "statement": escape(row["statement"]),
         "paper": escape(row["paper_value"]),
         "ours": escape(ours(row)),
         "verdict": _badge(row["verdict"], row["verdict"]),
@@ -142,7 +167,8 @@ def _row(row: dict[Hashable, Any], claim: Claim, preset: str) -> str:
         + f">{text}</td>"
         for name, text in cells.items()
     )
-    return f'<tr id="{row["id"]}">{body}</tr>'
+    more = f'<tr class="judged"><td></td><td colspan="{len(_COLUMNS) - 1}">{judged}</td></tr>'
+    return f'<tr id="{row["id"]}">{body}</tr>{more}'
 
 
 def _links(claim: Claim, preset: str) -> Iterable[str]:
@@ -151,17 +177,18 @@ def _links(claim: Claim, preset: str) -> Iterable[str]:
         yield _link("figure", path, f"../../{path}", f"figure {name}")
     for name in claim.tables:
         path = f"results/{preset}/{name}.parquet"
-        room, table = name.split("/")
-        file = _link("table", path, f"{name}.parquet", f"table {table}")
-        rule = _link("rule", path, f"../../workflow/rules/{room}.smk", "its rule")
-        yield f"{file}, {rule}"
+        yield _link("table", path, f"{name}.parquet", f"table {name.split('/')[1]}")
+    rules = {_RULES[name]: name.split("/")[0] for name in claim.tables}
+    for rule, room in {**rules, "evaluate_claims": "claims"}.items():
+        yield _link("rule", rule, f"../../workflow/rules/{room}.smk", f"rule {rule}")
     module = _module(claim)
     code = f"../../src/{module.__name__.replace('.', '/')}.py"
     yield _link("code", module.__name__, code, "code that measures it")
 
 
 def _link(view: str, path: str, href: str, text: str) -> str:
-    return f'<a data-view="{view}" data-path="{path}" href="{href}">{text}</a>'
+    broken = text.replace("_", "_<wbr>")
+    return f'<a data-view="{view}" data-path="{path}" href="{href}">{broken}</a>'
 
 
 def _modules(claims: dict[str, Claim]) -> set[ModuleType]:

@@ -59,7 +59,8 @@ RECOVERY: dict[str, Evidence] = {
     "A9": _of_perturbation(measure_expansion_order),
     "A10": Evidence(
         measure_readout_ratio,
-        {
+        {"relu": partial(measure_readout_ratio, readout="relu")}
+        | {
             f"true features, {readout}": partial(
                 measure_readout_ratio, features="hermite", readout=readout
             )

@@ -194,4 +194,4 @@ def _draw_collapse(axis: Axes, overlaps: pd.DataFrame, thresholds: pd.DataFrame)
     ]
     low, high = rows["dimension"].min(), rows["dimension"].max()
     dimensions = f"{low}" if low == high else f"{low} to {high}"
-    axis.set_title(rf"$d$ = {dimensions}; in the frames {counts[0]} and {counts[1]}", loc="left")
+    axis.set_title(rf"$d$ = {dimensions}; hidden {counts[0]}, recovered {counts[1]}", loc="left")
