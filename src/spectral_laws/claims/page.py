@@ -52,7 +52,8 @@ _STYLE = """
 .claims table { border-collapse: collapse; width: 100%; margin: 0; font-size: inherit; }
 .claims th { text-align: left; font-weight: 600; color: #595959; }
 .claims th, .claims td { padding: 0.45em 0.6em; vertical-align: top; overflow-wrap: anywhere; }
-.claims td.verdict, .claims td:first-child { white-space: nowrap; }
+.claims td.verdict, .claims :is(td, th):first-child { white-space: nowrap; }
+.claims th:last-child { width: 27%; }
 .claims tr { border-bottom: 1px solid #ddd; }
 .claims td.ours { white-space: nowrap; }
 .claims a { color: #0b5f8a; text-decoration: underline; cursor: pointer; font-weight: inherit; }
@@ -91,7 +92,8 @@ var shown = { figure: '#app img[src^="data:image/png"]', code: '#app pre' };
     contentText: document.getElementById(path).textContent }); },
 })[link.dataset.view]();
 setTimeout(function () {
-  document.querySelector(shown[link.dataset.view] || '#app nav').scrollIntoView();
+  var target = document.querySelector(shown[link.dataset.view] || '#app nav');
+  if (target) target.scrollIntoView();
 }, 100);
 """
 
@@ -164,10 +166,11 @@ def _row(row: dict[Hashable, Any], claim: Claim, preset: str) -> str:
     body = "".join(
         f'<td class="{name}"'
         + (f' data-label="{labels[name]}"' if name in labels else "")
+        + (' rowspan="2"' if name == "links" else "")
         + f">{text}</td>"
         for name, text in cells.items()
     )
-    more = f'<tr class="judged"><td></td><td colspan="{len(_COLUMNS) - 1}">{judged}</td></tr>'
+    more = f'<tr class="judged"><td></td><td colspan="{len(_COLUMNS) - 2}">{judged}</td></tr>'
     return f'<tr id="{row["id"]}">{body}</tr>{more}'
 
 
