@@ -26,6 +26,7 @@ from spectral_laws.plotting.curvature_panels import (
 from spectral_laws.plotting.curvature_power_law import pick_layers
 from spectral_laws.plotting.curvature_rank_models import rank_curves, widest_margin
 from spectral_laws.plotting.curvature_triangle import product_interval
+from spectral_laws.plotting.curvature_windows import WINDOWS
 
 NO_FIT = "layer3.0.downsample.0"
 TOP_K = 20
@@ -420,6 +421,10 @@ class TestLadder:
         assert upper.get_yscale() == "log"
         assert "87 layers of 5 networks, 3 seeds" in upper.get_title(loc="left")
 
+    def test_linear_is_told_apart_from_other_figures_linear(self, figures):
+        shown = {text.get_text() for text in figures("ladder").legends[0].get_texts()}
+        assert shown >= {"conv", "all linear", "head"}
+
     def test_every_layer_is_a_point(self, tables, figures):
         upper, lower, *_ = figures("ladder").axes
         fits = tables["ladder"].query("model in @MAIN and status == 'fit'")
@@ -537,12 +542,26 @@ class TestMechanisms:
         assert [line.get_xdata()[0] for line in axes.lines if line.is_dashed()] == [2, 10]
         assert "no direction beyond" in axes.get_title(loc="left")
 
+    def test_dash_one_rank_beyond_the_last(self, tables):
+        spectra = tables["spectra"].query("index < 10")  # a head with 10 classes has 9 at most
+        axes = draw("draw_curvature_mechanisms", tables | {"spectra": spectra}).axes[3]
+        assert [line.get_xdata()[0] for line in axes.lines if line.is_dashed()] == [2, 10]
+
     def test_directions_beyond_the_classes_are_counted(self, tables):
         spectra = tables["spectra"].copy()
         head = (spectra["model"] == "classes_10") & (spectra["kind"] == "head")
         spectra.loc[head & (spectra["index"] == 9), "index"] = 11
         axes = draw("draw_curvature_mechanisms", tables | {"spectra": spectra}).axes[3]
         assert "3 directions beyond" in axes.get_title(loc="left")
+
+    def test_variants_without_a_fit_are_named(self, tables, figures):
+        assert "no fit" not in texts(figures("mechanisms").axes[4])
+        rows = tables["experiments"].copy()
+        chosen = (rows["experiment"] == "task") & (rows["role"] == "mlp_up")
+        chosen &= rows["variant"] == rows.loc[chosen, "variant"].iloc[0]
+        rows.loc[chosen, ["status", "alpha"]] = "too few entries", np.nan
+        axes = draw("draw_curvature_mechanisms", tables | {"experiments": rows}).axes[4]
+        assert texts(axes).count("no fit") == 1
 
     def test_missing_experiments_are_left_out_and_named(self, with_gaps, least, assert_legible):
         nothing = draw("draw_curvature_mechanisms", with_gaps)
@@ -749,6 +768,9 @@ class TestWindows:
         assert np.isclose(dots(axes, size=MEDIAN)[:, 1], median).any()
         assert "24 layers, 3 seeds" in axes.get_title(loc="left")
         assert len(dots(axes, size=MEDIAN)) == 7  # no layer was measured beyond top_k
+        for axes in figure.axes:  # every panel names its windows
+            labels = [label.get_text().split("\n") for label in axes.get_xticklabels()]
+            assert [name for name, _ in labels] == list(WINDOWS.values())
 
     def test_unknown_window(self, tables):
         with pytest.raises(DataError, match="unknown window top99"):

@@ -182,6 +182,18 @@ class TestRace:
             )
             assert below.get_xlabel() == "seconds of training, without tests"
 
+    @pytest.mark.parametrize(("worst", "starts_at_80"), [(0.91, True), (0.6, False)])
+    def test_ends_above_90_percent_are_told_apart(self, tables, worst, starts_at_80):
+        race = tables["race"].copy()
+        last = race["epoch"] == race.groupby("race")["epoch"].transform("max")
+        race.loc[last & (race["race"] == "images"), "test_accuracy"] = 0.97
+        race.loc[last & (race["race"] == "images") & (race["method"] == "sgd"),
+                 "test_accuracy"] = worst  # fmt: skip
+        for axes in draw("race", tables | {"race": race}).axes[::2]:
+            low, high = axes.get_ylim()
+            assert (low == 80) == starts_at_80
+            assert low < 100 * worst < 97 < high
+
     def test_seconds_are_cumulated_medians(self, tables, figures):
         times = tables["race_times"]
         muon = times.query("race == 'images' and method == 'muon'")
@@ -325,11 +337,11 @@ class TestGains:
             assert row["edge"] == expected.get(row["learning_rate"], "")
         assert set(costs["edge"]) == {"lower", "upper", ""}
         shown = texts(figures("gains").axes[1])
-        assert shown[-5:] == ["mean [interval]", "rate", "decay", "tuning runs", "time"]
+        assert shown[-5:] == ["mean [interval]", "rate", "decay", "runs", "tuning time (s)"]
         row = costs.loc[("images", "adamw")]
         (start,) = (i for i, text in enumerate(shown) if text.startswith("itself "))
         assert row["edge"] == "lower"
-        assert shown[start + 1 : start + 5] == ["0.001 \N{DOWNWARDS ARROW}", "0", "12", "53 s"]
+        assert shown[start + 1 : start + 5] == ["0.001 \N{DOWNWARDS ARROW}", "0", "12", "53"]
 
     def test_the_row_of_adamw_is_its_own_level(self, tables, figures):
         _, images, _, text = figures("gains").axes

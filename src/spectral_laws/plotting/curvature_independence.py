@@ -36,7 +36,7 @@ ERRORS = {
     "error_halves": "disjoint\nhalves",
     "error_repeat": "$s$\nrepeated",
     "error_permuted": "permuted\n$h$",
-    "error_free": "free by\nleast sq.",
+    "error_free": "from least\nsquares\nalone",
 }
 _COLUMNS = (*LAYER, "status", *ERRORS)
 

@@ -49,6 +49,9 @@ _TRUE = {
 RATIOS = _EMPIRICAL | _TRUE
 """Ratios in the order they are drawn, with their names."""
 _GAP = 0.5  # between empirical and true gradients
+_KINDS = {"conv": "conv", "linear": "all linear", "head": "head"}
+"""Kinds and their names: linear holds attention and MLP blocks, which other figures have apart."""
+_COLORS = KIND_COLORS | {"linear": "0.45"}
 _WHOLE = {"c": ("exact/kronecker", "empirical"), "d": ("exact/kronecker_true", "true")}
 """Panels of the gap against alpha: ratio and the Fisher whose gradients make it."""
 
@@ -142,7 +145,7 @@ def _draw_gap(axis: Axes, rows: pd.DataFrame, exponents: pd.DataFrame, letter: s
         empty_panel(axis, "No layer has both a ratio and an exponent.")
         return
     for (kind,), part in groups(layers, "kind"):
-        axis.plot(part["distance"], part["gap"], "o", color=KIND_COLORS[kind], markersize=2.6,
+        axis.plot(part["distance"], part["gap"], "o", color=_COLORS[kind], markersize=2.6,
                   markeredgecolor="white", markeredgewidth=0.25)  # fmt: skip
     axis.set(xlabel=r"distance $|\alpha-2|$",
              ylabel=r"gap $|\log_{10}$ (exact / Kronecker)$|$")  # fmt: skip
@@ -171,13 +174,13 @@ def _draw_value(
         for i, kind in enumerate(kinds):
             draw_strip(
                 axis, place + step * (i - (len(kinds) - 1) / 2), mine[mine["kind"] == kind], value,
-                color=KIND_COLORS[kind], confidence=confidence, width=0.75 * step,
+                color=_COLORS[kind], confidence=confidence, width=0.75 * step,
                 logarithmic=logarithmic,
             )  # fmt: skip
 
 
 def _kinds(fits: pd.DataFrame) -> list[str]:
-    return [kind for kind in KIND_COLORS if (fits["kind"] == kind).any()]
+    return [kind for kind in _KINDS if (fits["kind"] == kind).any()]
 
 
 def _counts(rows: pd.DataFrame, fits: pd.DataFrame) -> str:
@@ -187,7 +190,7 @@ def _counts(rows: pd.DataFrame, fits: pd.DataFrame) -> str:
 
 def _handles(fits: pd.DataFrame) -> list[Line2D]:
     handles = [
-        Line2D([], [], color=KIND_COLORS[kind], marker="o", linestyle="none", label=kind)
+        Line2D([], [], color=_COLORS[kind], marker="o", linestyle="none", label=_KINDS[kind])
         for kind in _kinds(fits)
     ]
     return [*handles, median_handle()]

@@ -203,7 +203,7 @@ def _draw_alignment(
                   markersize=2.4, label=f"{count:g} classes, $k\\leq{last}$")  # fmt: skip
         axis.fill_between(line["index"], line["low"], line["high"], color=colors[count],
                           alpha=0.2, linewidth=0)  # fmt: skip
-        if count <= heads["index"].max():
+        if count - 1 <= heads["index"].max():
             axis.axvline(count, color=colors[count], linestyle=(0, (4, 2)), linewidth=0.8)
     beyond = heads["index"] > heads["model"].map(classes)
     found = plural(int(beyond.sum()), "direction") if beyond.any() else "no direction"
@@ -227,6 +227,7 @@ def _draw_roles(axis: Axes, rows: pd.DataFrame, title: str, confidence: float) -
         _draw_variant(axis, fits[fits["variant"] == variant], roles, shift, 0.8 * step,
                       colors[variant], confidence)  # fmt: skip
         axis.plot([], [], "o", color=colors[variant], label=_variant_name(variant, over))
+        _note_missing(axis, rows[rows["variant"] == variant], roles, shift)
     label_roles(axis, roles)
     axis.set_ylabel(r"$\alpha$")
     view_points(axis, 1, 2)
@@ -234,6 +235,15 @@ def _draw_roles(axis: Axes, rows: pd.DataFrame, title: str, confidence: float) -
     axis.set_ylim(low, high + 0.22 * (high - low))  # room for the legend
     axis.legend(loc="upper center", ncols=len(variants), **_ON_WHITE)
     axis.set_title(f"{title}: {describe_layers(rows)}", loc="left")
+
+
+def _note_missing(axis: Axes, rows: pd.DataFrame, roles: Sequence[str], shift: float) -> None:
+    """Write 'no fit' where a variant has layers of a role and none of them a fit."""
+    unfitted = set(rows["role"]) - set(fitted(rows)["role"])
+    for place, role in enumerate(roles):
+        if role in unfitted:
+            axis.text(place + shift, 1.5, "no fit", rotation=90, ha="center", va="center",
+                      fontsize=SMALL, color="0.35")  # fmt: skip
 
 
 def _draw_variant(

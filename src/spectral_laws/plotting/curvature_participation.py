@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from spectral_laws.plotting.corners import write_corner
 from spectral_laws.plotting.curvature_panels import (
@@ -17,7 +18,6 @@ from spectral_laws.plotting.curvature_panels import (
     fitted,
     group_handles,
     groups_of,
-    label_logarithmic,
     main_rows,
     median_handle,
     reference,
@@ -67,7 +67,7 @@ def draw_curvature_participation(
     _draw_width(axes[1, 0], others[others["experiment"] == "width"], confidence)
     _draw_depth(axes[1, 1], others[others["experiment"] == "depth"], confidence)
     figure.legend(
-        handles=[*group_handles(fits), median_handle("mean or median, interval over seeds")],
+        handles=[*group_handles(fits), median_handle("mean (c), median (d), interval over seeds")],
         loc="outside upper center", ncols=6,
     )  # fmt: skip
     return figure
@@ -92,7 +92,10 @@ def _draw_bound(axis: Axes, fits: pd.DataFrame) -> None:
         text.insert(0, f"{below.sum()} of {below.size} at or below the bound")
         line = np.array([1.0, float(finite["participation_ratio"].max())])
         axis.plot(line, line, color=THEORY, linewidth=0.8, zorder=0)
-        label_logarithmic(axis)
+        for one in (axis.xaxis, axis.yaxis):  # few decades: 1, 2, 5, 10, ...
+            one.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+            one.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+            one.set_minor_locator(NullLocator())
     axis.margins(y=0.12)
     write_corner(axis, "\n".join(text))
     axis.set(xlabel=r"bound $\zeta(\alpha\gamma)^2/\zeta(2\alpha\gamma)$ (directions)",

@@ -1,5 +1,6 @@
 """Curvature during training: alpha by kind of layer, and the law of the singular values."""
 
+import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -57,13 +58,16 @@ def draw_curvature_trajectory(exponents: pd.DataFrame, *, confidence: float = 0.
         )
         return figure
     width = COLUMN_WIDTH if len(models) == 1 else TEXT_WIDTH
-    figure = Figure(figsize=(width, 3.9), layout="constrained")
-    axes = figure.subplots(2, len(models), squeeze=False, sharex="col", sharey="row")
+    figure = Figure(figsize=(width, 4.2), layout="constrained")
+    halves = figure.subfigures(2, 1, squeeze=False)[:, 0]
+    axes = np.stack([half.subplots(1, len(models), squeeze=False, sharey=True)[0]
+                     for half in halves])  # fmt: skip
     for i, model in enumerate(models):
         mine = rows[rows["model"] == model]
         letters = "abcdefghijklmnop"
         _draw_alpha(axes[0, i], mine, confidence, letters[i])
         _draw_winners(axes[1, i], mine, confidence)
+        axes[1, i].sharex(axes[0, i])
         axes[1, i].set_title(f"({letters[len(models) + i]})", loc="left")
         axes[1, i].set_xlabel("epoch (0: initial network)")
         longest = float(mine["epoch"].max())
@@ -73,8 +77,9 @@ def draw_curvature_trajectory(exponents: pd.DataFrame, *, confidence: float = 0.
             axes[1, i].set_xlim(-0.5, 1.5 * longest)
     axes[0, 0].set_ylabel(r"$\alpha$, median over layers")
     axes[1, 0].set_ylabel("share of layers, by BIC")
-    figure.legend(handles=_handles(rows[rows["model"].isin(models)]), loc="outside upper center",
-                  ncols=3)  # fmt: skip
+    drawn = rows[rows["model"].isin(models)]
+    for half, handles in zip(halves, (_kind_handles(drawn), _law_handles()), strict=True):
+        half.legend(handles=handles, loc="outside upper center", ncols=3)
     return figure
 
 
@@ -119,24 +124,16 @@ def _draw_line(axis: Axes, summary: pd.DataFrame, *, color: str, marker: str, si
     )  # fmt: skip
 
 
-def _handles(rows: pd.DataFrame) -> list[Line2D]:
-    kinds = [kind for kind in KIND_COLORS if (rows["kind"] == kind).any()]
-    handles = [
-        Line2D(
-            [],
-            [],
-            color=KIND_COLORS[kind],
-            marker=_KINDS[kind][1],
-            linewidth=0.7,
-            label=_KINDS[kind][0],
-        )
-        for kind in kinds
+def _kind_handles(rows: pd.DataFrame) -> list[Line2D]:
+    return [
+        Line2D([], [], color=color, marker=_KINDS[kind][1], linewidth=0.7, label=_KINDS[kind][0])
+        for kind, color in KIND_COLORS.items()
+        if (rows["kind"] == kind).any()
     ]
-    # Fill the first line of the legend, so that the rank models stand on the second.
-    handles += [Line2D([], [], linestyle="none", label=" ") for _ in range(3 - len(kinds))]
-    handles += [
+
+
+def _law_handles() -> list[Line2D]:
+    return [
         Line2D([], [], color=color, marker=marker, linewidth=0.7, label=name)
         for name, color, marker in LAWS.values()
     ]
-    columns = [handles[i::3] for i in range(3)]  # legends are filled column by column
-    return [handle for column in columns for handle in column]

@@ -22,6 +22,10 @@ from spectral_laws.plotting.tables import groups, require
 
 _WEIGHTS = (*LAYER, "status", "decay", "tail_exponent", "tail_sigma")
 _EXPONENTS = ("model", "seed", "layer_index", "final", "status", "s", "s_low", "s_high")
+_TITLES = {
+    "decay": "(a) judged: decay in rank",
+    "tail_exponent": "(b) beside it: density's exponent",
+}
 _PANELS = {
     "decay": r"decay of the singular values of $W$",
     "tail_exponent": r"tail exponent of the eigenvalues of $W^{\top}W$",
@@ -56,14 +60,14 @@ def draw_curvature_weights(
     both = both[both["decay"].notna() | both["tail_exponent"].notna()]
     if both.empty:
         raise DataError("weights table: no layer has both a weight spectrum and an exponent s")
-    figure = Figure(figsize=(COLUMN_WIDTH, 5.6), layout="constrained")
+    figure = Figure(figsize=(COLUMN_WIDTH, 5.8), layout="constrained")
     axes = figure.subplots(2, 1, sharex=True)
     axes[0].set_xlim(widened(both["s"], [both["s_low"], both["s_high"]], reach=0.15))
-    for axis, letter, column in zip(axes, "ab", _PANELS, strict=True):
+    for axis, column in zip(axes, _PANELS, strict=True):
         _draw(axis, both, column)
         axis.set_ylabel(_PANELS[column])
-        note = describe_layers(both) if letter == "a" else _missing(both, column)
-        axis.set_title(f"({letter}) {note}", loc="left")
+        note = describe_layers(both) if column == "decay" else _missing(both, column)
+        axis.set_title(f"{_TITLES[column]}\n{note}", loc="left")
     axes[1].set_xlabel(r"decay $s$ of the directional curvatures, $h_k\sim k^{-s}$")
     figure.legend(handles=group_handles(both), loc="outside upper center", ncols=5,
                   columnspacing=0.8, handlelength=1.0)  # fmt: skip

@@ -21,8 +21,8 @@ from spectral_laws.plotting.style import COLUMN_WIDTH, SMALL, styled, widened
 from spectral_laws.plotting.tables import plural, seed_count
 
 WINDOWS = {
-    "top5": "first\n5",
-    "top10": "first\n10",
+    "top5": "first 5",
+    "top10": "first 10",
     "top_k": "top k",
     "full": "all",
     "q1": "Q1",
@@ -31,7 +31,7 @@ WINDOWS = {
     "q4": "Q4",
 }
 """Windows in the order they are drawn, with their names."""
-_COLUMNS = (*LAYER, "window", "status", "alpha", "alpha_low", "alpha_high")
+_COLUMNS = (*LAYER, "window", "status", "alpha")
 _GAP = 0.5
 
 
@@ -41,10 +41,10 @@ def draw_curvature_windows(
 ) -> Figure:
     """Exponents alpha of the leading 5, 10, top_k and all directions, and of quartiles of them.
 
-    One panel per family of roles. Faint points: one layer of one seed, with its bootstrap interval
-    as a hair; large ones: median over layers, mean over seeds with Student's interval. Layers are
-    those of the experiment ``architectures`` and of every model that was measured beyond top_k
-    directions. Below each window: the fits in it.
+    One panel per family of roles. Faint points: one layer of one seed; large ones: median over
+    layers, mean over seeds with Student's interval. Layers are those of the experiment
+    ``architectures`` and of every model that was measured beyond top_k directions. Below each
+    window: the fits in it.
 
     Args:
         windows: table of ``fit_windows``.
@@ -64,17 +64,15 @@ def draw_curvature_windows(
     if fits.empty:
         raise DataError("windows table: no row has a fit, nothing to draw")
     names = groups_of(fits)
-    figure = Figure(figsize=(COLUMN_WIDTH, 1.3 * len(names) + 0.9), layout="constrained")
+    figure = Figure(figsize=(COLUMN_WIDTH, 1.4 * len(names) + 0.7), layout="constrained")
     axes = figure.subplots(len(names), 1, squeeze=False)[:, 0]
     places = {name: i + _GAP * name.startswith("q") for i, name in enumerate(WINDOWS)}
     for axis, group in zip(axes, names, strict=True):
         counts = _draw_group(axis, rows[rows["group"] == group], places, confidence)
-        below = [f"{count}" for count in counts]
-        if axis is axes[-1]:
-            below = [f"{n}\n{name}" for n, name in zip(below, WINDOWS.values(), strict=True)]
+        below = [f"{name}\n{n}" for n, name in zip(counts, WINDOWS.values(), strict=True)]
         axis.set_xticks([*places.values()], below, fontsize=SMALL)
         axis.set_xlim(-0.6, max(places.values()) + 0.6)
-    axes[-1].set_xlabel("singular directions in the fit (Q1 to Q4: quarters by rank)")
+    axes[-1].set_xlabel("directions in the fit (Q1 to Q4: quarters), number of fits")
     figure.supylabel(r"$\alpha$ of $h_k\sim\sigma_k^\alpha$ within the window", fontsize=7)
     figure.legend(handles=[median_handle()], loc="outside upper center")
     return figure
@@ -90,12 +88,7 @@ def _draw_group(
     reference(axis, 1, 2)
     summaries = {}
     for name, place in places.items():
-        mine = fits[fits["window"] == name].sort_values("alpha")
-        axis.vlines(
-            place + 0.5 * ((pd.Series(range(len(mine))) * 0.6180339887498949 + 0.5) % 1.0 - 0.5),
-            mine["alpha_low"], mine["alpha_high"], color=color, linewidth=0.3, alpha=0.15,
-            zorder=1,
-        )  # fmt: skip
+        mine = fits[fits["window"] == name]
         summary = draw_strip(axis, place, mine, "alpha", color=color, confidence=confidence)
         if summary is not None:
             summaries[name] = summary

@@ -207,9 +207,9 @@ def _draw_method(
               markeredgecolor="black", clip_on=False, zorder=4)  # fmt: skip
 
 
-_PLACES = (0.0, 0.42, 0.55, 0.66, 0.86)
+_PLACES = (0.0, 0.385, 0.51, 0.62, 0.785)
 """Of the columns of text, as shares of their width."""
-_HEADS = ("mean [interval]", "rate", "decay", "tuning runs", "time")
+_HEADS = ("mean [interval]", "rate", "decay", "runs", "tuning time (s)")
 _EDGES = {"lower": " \N{DOWNWARDS ARROW}", "upper": " \N{UPWARDS ARROW}", "": ""}
 
 
@@ -217,7 +217,7 @@ def _write_row(side: Axes, place: int, gain: str, cost: pd.Series) -> None:
     """Mean gain, chosen values and cost of tuning of a method, in columns."""
     runs = f"{cost['trainings']}" + (f" ({cost['diverged']} div.)" if cost["diverged"] else "")
     rate = f"{cost['learning_rate']:g}{_EDGES[cost['edge']]}"
-    texts = (gain, rate, f"{cost['weight_decay']:g}", runs, _duration(cost["seconds"]))
+    texts = (gain, rate, f"{cost['weight_decay']:g}", runs, f"{cost['seconds']:.0f}")
     for x, text in zip(_PLACES, texts, strict=True):
         side.text(x, place, text, transform=side.get_yaxis_transform(), va="center",
                   fontsize=SMALL)  # fmt: skip
@@ -248,13 +248,6 @@ def _gain_text(mean: pd.DataFrame | None, decimals: int) -> str:
     centre, low, high = (round(value, decimals) + 0.0 for value in values)  # no negative zero
     interval = f" [{low:.{decimals}f}, {high:.{decimals}f}]" if mean["seeds"].iloc[0] > 1 else ""
     return minus(f"{centre:+.{decimals}f}{interval}")
-
-
-def _duration(seconds: float) -> str:
-    """'84 s', '4.8 min' or '32 h'."""
-    unit, name = (1, "s") if seconds < 120 else (60, "min") if seconds < 7200 else (3600, "h")
-    value = seconds / unit
-    return f"{value:.0f} {name}" if value >= 10 else f"{value:.1f} {name}"
 
 
 def _handles(

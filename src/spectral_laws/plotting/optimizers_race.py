@@ -10,6 +10,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormat
 from spectral_laws.errors import DataError
 from spectral_laws.plotting.curvature_panels import empty_panel
 from spectral_laws.plotting.optimizers_panels import (
+    ACCURACY,
     RUN,
     Look,
     Measure,
@@ -26,6 +27,8 @@ from spectral_laws.plotting.style import (
 )
 from spectral_laws.plotting.tables import groups, require, summarise_seeds
 
+_HIGH = (90.0, 80.0)
+"""Where every method ends above the first, accuracies are drawn from the second on (percent)."""
 _COLUMNS = (*RUN, "model", "steps", "test_loss", "test_accuracy", "diverged", "n_test")
 
 
@@ -41,7 +44,8 @@ def draw_optimizers_race(
     Above against epochs; below the same curves against the seconds of all steps up to each epoch,
     without the tests (see :func:`training_seconds`). Lines: mean over seeds; bands: Student's
     interval. A cross stands where the first training of a method diverges: accuracies go on with
-    what it was left with, a loss has no mean from there on.
+    what it was left with, a loss has no mean from there on. Where every method ends above 90 % the
+    accuracy axis starts at 80 %, so that the ends can be told apart.
 
     Args:
         race: table of ``train_method``.
@@ -67,6 +71,8 @@ def draw_optimizers_race(
         upper, lower = axes[2 * block, column], axes[2 * block + 1, column]
         for axis, x in ((upper, "epoch"), (lower, "seconds")):
             _draw_curves(axis, curves, x, styles)
+            if not curves.empty:
+                axis.set_ylim(*curves_view(curves, measure))
             axis.set_ylabel(measure.label)
         upper.set_title(describe(rows, name, measure, width=60), loc="left")
         upper.set_xlabel("epochs")
@@ -150,8 +156,16 @@ def _draw_curves(axis: Axes, curves: pd.DataFrame, x: str, styles: dict[str, Loo
         lost = curve[curve["diverged"]].head(1)
         axis.plot(lost[x], lost["centre"], color=look.color, marker="x", markersize=6,
                   markeredgewidth=1.2, linestyle="none", zorder=5)  # fmt: skip
-    if not curves.empty:
-        axis.set_ylim(*widened(curves["centre"], curves[["low", "high"]]))
+
+
+def curves_view(curves: pd.DataFrame, measure: Measure) -> tuple[float, float]:
+    """Limits that hold all curves; accuracies that all end above 90 % are seen from 80 % on."""
+    end, start = _HIGH
+    ends = curves.loc[curves.groupby("method")["epoch"].idxmax(), "centre"]
+    if measure is not ACCURACY or ends.min() <= end:
+        return widened(curves["centre"], curves[["low", "high"]])
+    seen = curves[curves["centre"] >= start]
+    return start, widened(seen["centre"], seen[["low", "high"]])[1]
 
 
 def _label_seconds(axis: Axes) -> None:
