@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from importlib.util import find_spec
 from pathlib import Path
 
 import yaml
@@ -72,6 +73,8 @@ def why_not() -> str | None:
         return f"no {', '.join(missing)}: `apt-get install slurm-wlm munge`"
     if os.getuid() != 0:
         return "SLURM's daemons are started as root"
+    if find_spec("snakemake_executor_plugin_slurm") is None:
+        return "Snakemake's plugin for SLURM is missing: `pip install '.[cluster]'`"
     return None
 
 
