@@ -66,7 +66,7 @@ def targets_of(reference):
     files = [
         *reference.glob("figures/smoke/*"),
         *reference.glob("results/smoke/*/*.parquet"),
-        *reference.glob("results/smoke/c*"),
+        *reference.glob("results/smoke/c*.*"),
     ]
     return [str(file.relative_to(reference)) for file in files]
 
