@@ -86,6 +86,29 @@ def test_crossings_of_the_mean_curve():
     assert fit.interval[0] <= fit.slope <= fit.interval[1]
 
 
+def test_width_between_two_crossings():
+    # 1 / (1 + (m/n)^(1/w)) rises from 0.1 to 0.9 over a factor 81^w of n; w falls with log d.
+    def w(d):
+        return 1.5 - 0.2 * np.log(d)
+
+    rows = pd.DataFrame(
+        [
+            (d, seed, n, 1 / (1 + (1e3 / n) ** (1 / w(d))))
+            for d in (10, 20, 40)
+            for seed in range(3)
+            for n in np.geomspace(1, 1e6, 2000)
+        ],
+        columns=["dimension", "seed", "sample_size", "value"],
+    )
+    fit = crossing_fit(rows, "value", level=0.9, over=0.1, bootstrap=BOOTSTRAP)
+    np.testing.assert_allclose(fit.points["centre"], 81 ** w(fit.points["x"]), rtol=1e-3)
+    assert fit.slope == pytest.approx(-0.2 * np.log(81), abs=1e-3)
+    lost = crossing_fit(
+        rows[rows["sample_size"] < 3e3], "value", level=0.9, over=0.1, bootstrap=None
+    )
+    assert lost.missing == [10, 20, 40]  # 0.9 is not reached
+
+
 def test_slope_of_the_mean_over_seeds():
     sizes = np.array([10.0, 30.0, 100.0])
     rows = pd.DataFrame(
