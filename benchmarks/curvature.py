@@ -23,7 +23,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import cross_entropy
 from torch.profiler import ProfilerActivity, profile
 
-from spectral_laws.curvature.directional import measure_directional_curvature
+from spectral_laws.curvature.derivatives.directional import measure_directional_curvature
 from spectral_laws.curvature.models.gpt2 import GPT2
 from spectral_laws.curvature.models.resnet import ResNet18
 

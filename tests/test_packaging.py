@@ -38,7 +38,7 @@ NEED_VISION = {
 # With `pipeline`: the scripts' options, and the fits of one rule that have no public name.
 NEED_PIPELINE = {
     "spectral_laws.cli": "typer",
-    "spectral_laws.curvature.weight_tails": "powerlaw",
+    "spectral_laws.curvature.fits.weight_tails": "powerlaw",
 }
 CONDA_NAMES = {
     "build": "python-build",
@@ -247,7 +247,7 @@ def test_mypy_sees_the_types_of_the_installed_library(installed, tmp_path):
     )
     lines = result.stdout.splitlines()
     assert len(lines) == 3, result.stdout + result.stderr
-    assert "list[spectral_laws.curvature.directional.DirectionalSpectrum]" in lines[0]
+    assert "list[spectral_laws.curvature.derivatives.directional.DirectionalSpectrum]" in lines[0]
     assert lines[1].startswith('consumer.py:4: error: "float" has no attribute "upper"')
 
 

@@ -7,13 +7,13 @@ import pytest
 from spectral_laws.artifacts import read_table, write_table
 from spectral_laws.claims.evaluation import evaluate_claims
 from spectral_laws.claims.tables import ClaimTables, read_claim_tables
-from spectral_laws.curvature.decomposition_slopes import NULLABLE_DECOMPOSITION, fit_decomposition
 from spectral_laws.curvature.experiments import NULLABLE_EXPERIMENTS, tabulate_experiments
-from spectral_laws.curvature.exponents import NULLABLE, fit_exponents
-from spectral_laws.curvature.factor_models import NULLABLE_FACTOR_MODELS, compare_factor_models
-from spectral_laws.curvature.independence import NULLABLE_INDEPENDENCE, fit_independence
-from spectral_laws.curvature.ladder_slopes import NULLABLE_LADDER, fit_ladder
-from spectral_laws.curvature.weight_tails import NULLABLE_WEIGHTS, fit_weight_tails
+from spectral_laws.curvature.fits.decomposition import NULLABLE_DECOMPOSITION, fit_decomposition
+from spectral_laws.curvature.fits.exponents import NULLABLE, fit_exponents
+from spectral_laws.curvature.fits.factor_models import NULLABLE_FACTOR_MODELS, compare_factor_models
+from spectral_laws.curvature.fits.independence import NULLABLE_INDEPENDENCE, fit_independence
+from spectral_laws.curvature.fits.ladder_slopes import NULLABLE_LADDER, fit_ladder
+from spectral_laws.curvature.fits.weight_tails import NULLABLE_WEIGHTS, fit_weight_tails
 from spectral_laws.provenance import Provenance
 from spectral_laws.settings.curvature import Experiment, Model
 

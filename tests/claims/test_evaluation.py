@@ -9,7 +9,7 @@ import pytest
 
 from spectral_laws.artifacts import read_provenance, read_table, write_table
 from spectral_laws.claims.evaluation import MEASUREMENTS, evaluate_claims
-from spectral_laws.claims.recovery_thresholds import measure_threshold_exponent
+from spectral_laws.claims.recovery.thresholds import measure_threshold_exponent
 from spectral_laws.claims.registry import load_claims
 from spectral_laws.claims.report import claims_csv, claims_markdown
 from spectral_laws.claims.resampling import Resampling
@@ -311,7 +311,7 @@ def test_some_claim_rests_on_every_table():
 def test_claims_and_fits_do_not_load_torch():
     code = (
         "import sys; import spectral_laws.claims.evaluation, spectral_laws.claims.report, "
-        "spectral_laws.curvature.exponents, spectral_laws.fitting.bootstrap; "
+        "spectral_laws.curvature.fits.exponents, spectral_laws.fitting.bootstrap; "
         "sys.exit('torch' in sys.modules or 'matplotlib' in sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn.functional import cross_entropy
 
-from spectral_laws.curvature.directional import DirectionalSpectrum
+from spectral_laws.curvature.derivatives.directional import DirectionalSpectrum
 
 Naive = Callable[[nn.Module, Tensor, Tensor, DirectionalSpectrum], list[float]]
 

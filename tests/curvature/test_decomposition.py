@@ -9,10 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from spectral_laws.curvature.directional import measure_directional_curvature
-from spectral_laws.curvature.factors import LARGEST_FACTOR, aligned_eigenvalues, factor_spectrum
-from spectral_laws.curvature.kronecker import kronecker_factors
-from spectral_laws.curvature.ladder import Ladder, measure_ladder
+from spectral_laws.curvature.derivatives.directional import measure_directional_curvature
+from spectral_laws.curvature.kronecker.factors import (
+    LARGEST_FACTOR,
+    aligned_eigenvalues,
+    factor_spectrum,
+)
+from spectral_laws.curvature.kronecker.ladder import Ladder, measure_ladder
+from spectral_laws.curvature.kronecker.network_factors import kronecker_factors
 from spectral_laws.errors import NumericalError
 
 EPS = float(np.finfo(np.float64).eps)

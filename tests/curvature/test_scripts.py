@@ -21,7 +21,7 @@ from spectral_laws.artifacts import (
     write_arrays,
 )
 from spectral_laws.curvature.datasets.samples import Samples
-from spectral_laws.curvature.exponents import fit_exponents
+from spectral_laws.curvature.fits.exponents import fit_exponents
 from spectral_laws.curvature.spectra import RUNGS
 from spectral_laws.provenance import Provenance
 

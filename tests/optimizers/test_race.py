@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 import torch
 
-from spectral_laws.curvature.checkpoints import model_arrays
+from spectral_laws.curvature.training.checkpoints import model_arrays
 from spectral_laws.errors import ConfigError, DataError, NumericalError
 from spectral_laws.optimizers import race
 from spectral_laws.optimizers.race import (

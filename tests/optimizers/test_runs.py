@@ -11,11 +11,11 @@ from torch import nn
 
 from spectral_laws import rng
 from spectral_laws.artifacts import read_table
-from spectral_laws.curvature import training_state
-from spectral_laws.curvature.checkpoints import model_arrays
 from spectral_laws.curvature.datasets.samples import Samples
 from spectral_laws.curvature.models.factory import build_model
-from spectral_laws.curvature.training import evaluate, train_model
+from spectral_laws.curvature.training import state as training_state
+from spectral_laws.curvature.training.checkpoints import model_arrays
+from spectral_laws.curvature.training.train import evaluate, train_model
 from spectral_laws.errors import DataError
 from spectral_laws.optimizers import runs
 from spectral_laws.optimizers.methods import ScheduledOptimizer

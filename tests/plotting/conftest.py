@@ -10,7 +10,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text
 from scipy.special import zeta
 
-from spectral_laws.plotting.curvature_panels import LAYER
+from spectral_laws.plotting.curvature.panels import LAYER
 from spectral_laws.plotting.style import house_style
 
 # features, degree, dimensions, gamma, readout, width (None: floor of sqrt d), exponents of n

@@ -16,17 +16,17 @@ from spectral_laws.plotting import (
     draw_curvature_triangle,
     draw_curvature_windows,
 )
-from spectral_laws.plotting.curvature_panels import (
+from spectral_laws.plotting.curvature.panels import (
     LAWS,
     ROLE_GROUPS,
     ROLE_NAMES,
     main_models,
     seed_medians,
 )
-from spectral_laws.plotting.curvature_power_law import pick_layers
-from spectral_laws.plotting.curvature_rank_models import rank_curves, widest_margin
-from spectral_laws.plotting.curvature_triangle import product_interval
-from spectral_laws.plotting.curvature_windows import WINDOWS
+from spectral_laws.plotting.curvature.power_law import pick_layers
+from spectral_laws.plotting.curvature.rank_models import rank_curves, widest_margin
+from spectral_laws.plotting.curvature.triangle import product_interval
+from spectral_laws.plotting.curvature.windows import WINDOWS
 
 NO_FIT = "layer3.0.downsample.0"
 TOP_K = 20

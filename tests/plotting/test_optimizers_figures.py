@@ -10,11 +10,11 @@ from matplotlib.colors import to_hex
 import spectral_laws.plotting as plotting
 from spectral_laws.claims.registry import load_claims
 from spectral_laws.errors import DataError
-from spectral_laws.plotting.optimizers_gains import PAPER_GAINS, reference_gains, tuning_costs
-from spectral_laws.plotting.optimizers_layer_rates import PAPER_GAIN, paired_gains, with_mean
-from spectral_laws.plotting.optimizers_panels import ACCURACY, LOSS, looks
-from spectral_laws.plotting.optimizers_race import learning_curves, training_seconds
-from spectral_laws.plotting.optimizers_responses import relative_spectrum
+from spectral_laws.plotting.optimizers.gains import PAPER_GAINS, reference_gains, tuning_costs
+from spectral_laws.plotting.optimizers.layer_rates import PAPER_GAIN, paired_gains, with_mean
+from spectral_laws.plotting.optimizers.panels import ACCURACY, LOSS, looks
+from spectral_laws.plotting.optimizers.race import learning_curves, training_seconds
+from spectral_laws.plotting.optimizers.responses import relative_spectrum
 from spectral_laws.plotting.style import THEORY
 
 NAMES = ["race", "gains", "responses", "layer_rates"]

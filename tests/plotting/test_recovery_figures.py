@@ -17,12 +17,12 @@ from spectral_laws.plotting import (
     draw_recovery_spectrum,
 )
 from spectral_laws.plotting.power_fits import Bootstrap
-from spectral_laws.plotting.recovery_error_exponents import asymptotic, measured_exponents
-from spectral_laws.plotting.recovery_finite_size import gaps_at_common_ratio
-from spectral_laws.plotting.recovery_panels import complete, dodged
-from spectral_laws.plotting.recovery_perturbation import common_slope
-from spectral_laws.plotting.recovery_readouts import threshold_ratios
-from spectral_laws.plotting.recovery_sharp_theory import joint_slopes, thinned
+from spectral_laws.plotting.recovery.error_exponents import asymptotic, measured_exponents
+from spectral_laws.plotting.recovery.finite_size import gaps_at_common_ratio
+from spectral_laws.plotting.recovery.panels import complete, dodged
+from spectral_laws.plotting.recovery.perturbation import common_slope
+from spectral_laws.plotting.recovery.readouts import threshold_ratios
+from spectral_laws.plotting.recovery.sharp_theory import joint_slopes, thinned
 from spectral_laws.plotting.style import LAYER_COLORS, METHOD_COLORS
 
 

@@ -25,9 +25,9 @@ from spectral_laws.artifacts import (
     write_table,
 )
 from spectral_laws.config import load_config
-from spectral_laws.curvature.checkpoints import pack_networks, read_networks
 from spectral_laws.curvature.datasets.samples import Samples
 from spectral_laws.curvature.datasets.text import load_text
+from spectral_laws.curvature.training.checkpoints import pack_networks, read_networks
 from spectral_laws.errors import ConfigError, SpectralLawsError
 from spectral_laws.provenance import Provenance
 from spectral_laws.settings.base import parse_settings

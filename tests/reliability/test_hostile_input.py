@@ -24,13 +24,17 @@ from spectral_laws import cli
 from spectral_laws.artifacts import read_arrays, read_table, write_arrays, write_table
 from spectral_laws.config import load_config, parse_config
 from spectral_laws.curvature.audit.files import TRIANGLE
-from spectral_laws.curvature.checkpoints import load_checkpoint, model_arrays, read_networks
 from spectral_laws.curvature.datasets.load import load_samples
 from spectral_laws.curvature.datasets.samples import Samples
-from spectral_laws.curvature.layer_tables import require_columns
+from spectral_laws.curvature.fits.layer_tables import require_columns
 from spectral_laws.curvature.models.factory import build_model
-from spectral_laws.curvature.training import train_model
-from spectral_laws.curvature.training_state import check_scratch
+from spectral_laws.curvature.training.checkpoints import (
+    load_checkpoint,
+    model_arrays,
+    read_networks,
+)
+from spectral_laws.curvature.training.state import check_scratch
+from spectral_laws.curvature.training.train import train_model
 from spectral_laws.errors import ConfigError, DataError, NumericalError
 from spectral_laws.optimizers import runs
 from spectral_laws.optimizers.layer_rates import train_layer_rates
@@ -497,7 +501,7 @@ def test_a_range_of_trainings_without_one_is_named(train, tmp_path):
 
 def test_a_scratch_that_cannot_be_written_stops_before_the_training(train, tmp_path, monkeypatch):
     (tmp_path / "file").write_text("not a folder")
-    monkeypatch.setattr("spectral_laws.curvature.training._train_epoch", None)
+    monkeypatch.setattr("spectral_laws.curvature.training.train._train_epoch", None)
     for scratch in (tmp_path / "file", tmp_path / "file" / "below"):
         assert_refused(train(scratch=scratch), f"{scratch}: scratch cannot be written", tmp_path)
 

@@ -12,9 +12,9 @@ PROGRAM = """
 import json, os, sys, time
 import numpy as np, torch
 from spectral_laws.curvature.datasets.load import load_samples
-from spectral_laws.curvature.directional import measure_directional_curvature
+from spectral_laws.curvature.derivatives.directional import measure_directional_curvature
 from spectral_laws.curvature.models.factory import build_model
-from spectral_laws.curvature.networks import train_networks
+from spectral_laws.curvature.training.networks import train_networks
 from spectral_laws.fitting.loglog import fit_loglog
 from spectral_laws.optimizers.spectral_update import spectral_update
 from spectral_laws.recovery import (

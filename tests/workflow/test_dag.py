@@ -114,7 +114,7 @@ def test_presets_do_not_share_outputs(project):
 @pytest.mark.parametrize(
     ("name", "reruns"),
     [
-        ("src/spectral_laws/plotting/recovery_mse.py", {"plot_recovery_mse"}),
+        ("src/spectral_laws/plotting/recovery/mse.py", {"plot_recovery_mse"}),
         (
             "src/spectral_laws/claims/registry.yaml",
             {"evaluate_claims", "render_claims", "plot_claims"},
@@ -139,7 +139,7 @@ def test_presets_do_not_share_outputs(project):
         ),
         ("src/spectral_laws/optimizers/spectral_update.py", {*RACES}),
         (
-            "src/spectral_laws/curvature/directional.py",
+            "src/spectral_laws/curvature/derivatives/directional.py",
             {
                 "measure_curvature",
                 "measure_controls",

@@ -7,7 +7,7 @@ import typer
 
 from spectral_laws.artifacts import read_table, write_table
 from spectral_laws.cli import run, settings_option
-from spectral_laws.curvature.exponents import NULLABLE, fit_exponents
+from spectral_laws.curvature.fits.exponents import NULLABLE, fit_exponents
 from spectral_laws.provenance import Provenance
 from spectral_laws.settings.base import Intervals
 

@@ -7,7 +7,7 @@ import typer
 
 from spectral_laws.artifacts import read_table, write_table
 from spectral_laws.cli import run
-from spectral_laws.curvature.independence import NULLABLE_INDEPENDENCE, fit_independence
+from spectral_laws.curvature.fits.independence import NULLABLE_INDEPENDENCE, fit_independence
 from spectral_laws.provenance import Provenance
 
 

@@ -7,9 +7,9 @@ import typer
 
 from spectral_laws.artifacts import read_table, write_table
 from spectral_laws.cli import run, settings_option
-from spectral_laws.curvature.decomposition_slopes import NULLABLE_DECOMPOSITION, fit_decomposition
-from spectral_laws.curvature.factor_models import NULLABLE_FACTOR_MODELS, compare_factor_models
-from spectral_laws.curvature.ladder_slopes import NULLABLE_LADDER, fit_ladder
+from spectral_laws.curvature.fits.decomposition import NULLABLE_DECOMPOSITION, fit_decomposition
+from spectral_laws.curvature.fits.factor_models import NULLABLE_FACTOR_MODELS, compare_factor_models
+from spectral_laws.curvature.fits.ladder_slopes import NULLABLE_LADDER, fit_ladder
 from spectral_laws.provenance import Provenance
 from spectral_laws.settings.base import Intervals
 

@@ -7,8 +7,8 @@ import typer
 
 from spectral_laws.artifacts import read_table, write_table
 from spectral_laws.cli import run
-from spectral_laws.curvature.checkpoints import last_epochs, read_networks
-from spectral_laws.curvature.weight_tails import NULLABLE_WEIGHTS, fit_weight_tails
+from spectral_laws.curvature.fits.weight_tails import NULLABLE_WEIGHTS, fit_weight_tails
+from spectral_laws.curvature.training.checkpoints import last_epochs, read_networks
 from spectral_laws.errors import ConfigError
 from spectral_laws.provenance import Provenance
 

@@ -7,9 +7,9 @@ import typer
 
 from spectral_laws.artifacts import write_table
 from spectral_laws.cli import run, settings_option
-from spectral_laws.curvature.checkpoints import read_networks
 from spectral_laws.curvature.datasets.samples import Samples
 from spectral_laws.curvature.spectra import RUNGS, measure_networks
+from spectral_laws.curvature.training.checkpoints import read_networks
 from spectral_laws.provenance import Provenance
 from spectral_laws.settings.base import share
 from spectral_laws.settings.curvature import Measurement, Model

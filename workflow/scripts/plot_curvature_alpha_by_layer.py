@@ -7,7 +7,7 @@ import typer
 
 from spectral_laws.artifacts import read_table
 from spectral_laws.cli import run
-from spectral_laws.plotting.curvature_alpha_by_layer import draw_curvature_alpha_by_layer
+from spectral_laws.plotting.curvature.alpha_by_layer import draw_curvature_alpha_by_layer
 from spectral_laws.plotting.style import save_figure
 
 

@@ -7,7 +7,7 @@ import typer
 
 from spectral_laws.artifacts import read_table
 from spectral_laws.cli import run
-from spectral_laws.plotting.curvature_audit import draw_curvature_audit
+from spectral_laws.plotting.curvature.audit import draw_curvature_audit
 from spectral_laws.plotting.style import save_figure
 
 

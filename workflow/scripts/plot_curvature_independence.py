@@ -7,7 +7,7 @@ import typer
 
 from spectral_laws.artifacts import read_table
 from spectral_laws.cli import run
-from spectral_laws.plotting.curvature_independence import draw_curvature_independence
+from spectral_laws.plotting.curvature.independence import draw_curvature_independence
 from spectral_laws.plotting.style import save_figure
 
 

@@ -7,7 +7,7 @@ import typer
 
 from spectral_laws.artifacts import read_table
 from spectral_laws.cli import run
-from spectral_laws.plotting.curvature_windows import draw_curvature_windows
+from spectral_laws.plotting.curvature.windows import draw_curvature_windows
 from spectral_laws.plotting.style import save_figure
 
 

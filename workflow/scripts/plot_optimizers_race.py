@@ -7,7 +7,7 @@ import typer
 
 from spectral_laws.artifacts import read_table
 from spectral_laws.cli import run
-from spectral_laws.plotting.optimizers_race import draw_optimizers_race
+from spectral_laws.plotting.optimizers.race import draw_optimizers_race
 from spectral_laws.plotting.style import save_figure
 
 

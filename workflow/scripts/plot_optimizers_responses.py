@@ -7,7 +7,7 @@ import typer
 
 from spectral_laws.artifacts import read_table
 from spectral_laws.cli import run
-from spectral_laws.plotting.optimizers_responses import draw_optimizers_responses
+from spectral_laws.plotting.optimizers.responses import draw_optimizers_responses
 from spectral_laws.plotting.style import save_figure
 
 

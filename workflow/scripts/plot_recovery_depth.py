@@ -8,7 +8,7 @@ import typer
 
 from spectral_laws.artifacts import read_table
 from spectral_laws.cli import run
-from spectral_laws.plotting.recovery_depth import DepthStudies, draw_recovery_depth
+from spectral_laws.plotting.recovery.depth import DepthStudies, draw_recovery_depth
 from spectral_laws.plotting.style import save_figure
 
 

@@ -7,7 +7,7 @@ import typer
 
 from spectral_laws.artifacts import read_table
 from spectral_laws.cli import run
-from spectral_laws.plotting.recovery_perturbation import draw_recovery_perturbation
+from spectral_laws.plotting.recovery.perturbation import draw_recovery_perturbation
 from spectral_laws.plotting.style import save_figure
 
 

@@ -7,7 +7,7 @@ import typer
 
 from spectral_laws.artifacts import read_table
 from spectral_laws.cli import run
-from spectral_laws.plotting.recovery_sharp_theory import draw_recovery_sharp_theory
+from spectral_laws.plotting.recovery.sharp_theory import draw_recovery_sharp_theory
 from spectral_laws.plotting.style import save_figure
 
 

@@ -7,7 +7,7 @@ import typer
 
 from spectral_laws.artifacts import read_table
 from spectral_laws.cli import run
-from spectral_laws.plotting.recovery_spectrum import draw_recovery_spectrum
+from spectral_laws.plotting.recovery.spectrum import draw_recovery_spectrum
 from spectral_laws.plotting.style import save_figure
 
 

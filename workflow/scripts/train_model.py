@@ -7,9 +7,9 @@ import typer
 
 from spectral_laws.artifacts import write_arrays, write_table
 from spectral_laws.cli import run, settings_option
-from spectral_laws.curvature.checkpoints import pack_networks
 from spectral_laws.curvature.datasets.samples import Samples
-from spectral_laws.curvature.networks import train_networks
+from spectral_laws.curvature.training.checkpoints import pack_networks
+from spectral_laws.curvature.training.networks import train_networks
 from spectral_laws.provenance import Provenance
 from spectral_laws.settings.base import replicates
 from spectral_laws.settings.curvature import Model, Training

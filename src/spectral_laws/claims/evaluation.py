@@ -4,10 +4,10 @@ from collections.abc import Callable
 
 import pandas as pd
 
-from spectral_laws.claims.curvature_evidence import CURVATURE
+from spectral_laws.claims.curvature.evidence import CURVATURE
 from spectral_laws.claims.evidence import Evidence, Measure
-from spectral_laws.claims.optimizers_evidence import OPTIMIZERS
-from spectral_laws.claims.recovery_evidence import RECOVERY
+from spectral_laws.claims.optimizers.evidence import OPTIMIZERS
+from spectral_laws.claims.recovery.evidence import RECOVERY
 from spectral_laws.claims.registry import Claim, load_claims
 from spectral_laws.claims.resampling import Resampling
 from spectral_laws.claims.tables import ClaimTables

@@ -1,23 +1,25 @@
-from .checkpoints import load_checkpoint as load_checkpoint
+from .controls.eigenvalues import LayerEigenvalues as LayerEigenvalues
+from .controls.eigenvalues import layer_eigenvalues as layer_eigenvalues
+from .controls.finite_differences import (
+    finite_difference_curvatures as finite_difference_curvatures,
+)
 from .datasets.load import load_samples as load_samples
 from .datasets.samples import Samples as Samples
-from .directional import DirectionalSpectrum as DirectionalSpectrum
-from .directional import measure_directional_curvature as measure_directional_curvature
-from .eigenvalues import LayerEigenvalues as LayerEigenvalues
-from .eigenvalues import layer_eigenvalues as layer_eigenvalues
-from .exponents import fit_exponents as fit_exponents
-from .finite_differences import finite_difference_curvatures as finite_difference_curvatures
-from .kronecker import kronecker_factors as kronecker_factors
-from .ladder import Ladder as Ladder
-from .ladder import measure_ladder as measure_ladder
+from .derivatives.directional import DirectionalSpectrum as DirectionalSpectrum
+from .derivatives.directional import measure_directional_curvature as measure_directional_curvature
+from .fits.exponents import fit_exponents as fit_exponents
+from .introspection.structure import gauss_newton_obstacles as gauss_newton_obstacles
+from .kronecker.ladder import Ladder as Ladder
+from .kronecker.ladder import measure_ladder as measure_ladder
+from .kronecker.network_factors import kronecker_factors as kronecker_factors
 from .models.factory import build_model as build_model
-from .networks import TrainedNetworks as TrainedNetworks
-from .networks import train_networks as train_networks
 from .spectra import measure_networks as measure_networks
 from .spectra import spectra_table as spectra_table
-from .structure import gauss_newton_obstacles as gauss_newton_obstacles
-from .training import TrainingResult as TrainingResult
-from .training import train_model as train_model
+from .training.checkpoints import load_checkpoint as load_checkpoint
+from .training.networks import TrainedNetworks as TrainedNetworks
+from .training.networks import train_networks as train_networks
+from .training.train import TrainingResult as TrainingResult
+from .training.train import train_model as train_model
 
 __all__ = [
     "DirectionalSpectrum",

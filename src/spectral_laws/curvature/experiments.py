@@ -6,7 +6,7 @@ from typing import Any, Self
 import pandas as pd
 from pydantic import model_validator
 
-from spectral_laws.curvature.layer_tables import require_columns
+from spectral_laws.curvature.fits.layer_tables import require_columns
 from spectral_laws.errors import ConfigError, DataError
 from spectral_laws.settings.base import Name, Settings
 from spectral_laws.settings.curvature import Experiment, Model

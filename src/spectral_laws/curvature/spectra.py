@@ -10,12 +10,15 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from spectral_laws import rng
-from spectral_laws.curvature.checkpoints import Arrays, last_epochs, load_model_arrays
 from spectral_laws.curvature.datasets.samples import Samples
-from spectral_laws.curvature.directional import DirectionalSpectrum, measure_directional_curvature
-from spectral_laws.curvature.ladder import Ladder, measure_ladder
+from spectral_laws.curvature.derivatives.directional import (
+    DirectionalSpectrum,
+    measure_directional_curvature,
+)
+from spectral_laws.curvature.kronecker.ladder import Ladder, measure_ladder
 from spectral_laws.curvature.models.factory import build_model
 from spectral_laws.curvature.models.roles import layer_role
+from spectral_laws.curvature.training.checkpoints import Arrays, last_epochs, load_model_arrays
 from spectral_laws.device import find_device
 from spectral_laws.errors import DataError
 from spectral_laws.settings.curvature import Measurement, Model

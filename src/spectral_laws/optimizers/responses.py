@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from spectral_laws import rng
 from spectral_laws.curvature.datasets.samples import Samples
-from spectral_laws.curvature.training import cross_entropy_of
+from spectral_laws.curvature.training.train import cross_entropy_of
 from spectral_laws.device import find_device
 from spectral_laws.errors import DataError
 from spectral_laws.optimizers.methods import build_optimizer

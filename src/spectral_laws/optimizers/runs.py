@@ -16,8 +16,8 @@ from torch import Tensor, nn
 from spectral_laws import rng
 from spectral_laws.artifacts import read_table, write_table
 from spectral_laws.curvature.datasets.samples import Samples
-from spectral_laws.curvature.training import cross_entropy_of, evaluate, one_cycle
-from spectral_laws.curvature.training_state import check_batches, check_scratch, result_key
+from spectral_laws.curvature.training.state import check_batches, check_scratch, result_key
+from spectral_laws.curvature.training.train import cross_entropy_of, evaluate, one_cycle
 from spectral_laws.errors import DataError, NumericalError
 from spectral_laws.optimizers.methods import ScheduledOptimizer, build_optimizer
 from spectral_laws.provenance import Provenance
@@ -109,8 +109,8 @@ def run_training(
 ) -> tuple[pd.DataFrame, Path | None]:
     """Train ``model`` in place with one method, and test it after every epoch.
 
-    Learning rate by :func:`spectral_laws.curvature.training.one_cycle`; no label smoothing, no
-    early stop. The order of the samples depends on ``seed`` alone, so that methods are paired. A
+    Learning rate by :func:`spectral_laws.curvature.training.train.one_cycle`; no label smoothing,
+    no early stop. The order of the samples depends on ``seed`` alone, so methods are paired. A
     training whose loss or gradients are no longer finite has diverged: it is not trained further,
     and its remaining epochs report the accuracy it was left with.
 

@@ -22,7 +22,7 @@ from spectral_laws.curvature.audit.files import (
 from spectral_laws.curvature.audit.gap import gap_rows
 from spectral_laws.curvature.audit.rows import AuditRow
 from spectral_laws.curvature.audit.triangle import rank_model_rows, triangle_rows
-from spectral_laws.curvature.layer_tables import require_columns
+from spectral_laws.curvature.fits.layer_tables import require_columns
 from spectral_laws.errors import DataError, NoFitError
 from spectral_laws.fitting.bootstrap import cluster_bootstrap_interval
 from spectral_laws.rng import generator

@@ -17,7 +17,7 @@ from spectral_laws.curvature.audit.rows import (
     median,
     share,
 )
-from spectral_laws.curvature.independence import fit_transfer, free_error
+from spectral_laws.curvature.fits.independence import fit_transfer, free_error
 from spectral_laws.fitting.loglog import fit_loglog
 from spectral_laws.fitting.rank_models import compare_rank_models
 

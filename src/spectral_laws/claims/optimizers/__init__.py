@@ -1,0 +1,1 @@
+"""Measurements of the claims on the race of the optimizers."""

@@ -1,0 +1,202 @@
+"""Leading eigenvalues of each layer's Hessian block: what directional curvatures are not."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
+from torch import Tensor, nn
+
+from spectral_laws.artifacts import check_finite
+from spectral_laws.curvature.derivatives.directional import DirectionalSpectrum
+from spectral_laws.curvature.derivatives.gradients import summed_loss
+from spectral_laws.curvature.introspection.layers import (
+    Layer,
+    check_mode,
+    chunks,
+    differentiable_attention,
+    differentiable_weights,
+    find_layers,
+)
+from spectral_laws.errors import NumericalError
+from spectral_laws.progress import track
+from spectral_laws.rng import generator
+
+Vector = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class LayerEigenvalues:
+    """Leading eigenpairs of the Hessian block of one layer's weight.
+
+    Attributes:
+        layer: module name.
+        weight_shape: of the weight.
+        eigenvalues: (n,) the largest ones, decreasing, of any sign.
+        eigenvectors: (n_weights, n) unit columns, in the order of the flattened weight.
+        residuals: (n,) norms |H q - lambda q|; each bounds the distance of its lambda to an
+            eigenvalue.
+    """
+
+    layer: str
+    weight_shape: tuple[int, ...]
+    eigenvalues: Vector
+    eigenvectors: Vector
+    residuals: Vector
+
+    def overlaps(self, spectrum: DirectionalSpectrum) -> Vector:
+        """(n, K) squared cosines between eigenvectors and directions vec(u_k v_k^T).
+
+        Raises:
+            ValueError: if the spectrum is of another layer.
+        """
+        if (self.layer, self.weight_shape) != (spectrum.layer, spectrum.weight_shape):
+            raise ValueError(
+                f"the eigenvalues are of layer {self.layer!r}, the spectrum of {spectrum.layer!r}"
+            )
+        matrices = self.eigenvectors.T.reshape(-1, *spectrum.matrix_shape)
+        u, v = spectrum.left_singular_vectors, spectrum.right_singular_vectors
+        return np.asarray(np.einsum("nij,ik,jk->nk", matrices, u, v, optimize=True) ** 2)
+
+
+def layer_eigenvalues(
+    model: nn.Module,
+    inputs: Tensor,
+    targets: Tensor,
+    *,
+    n_eigenvalues: int,
+    seed: int,
+    layers: Sequence[str] | None = None,
+    chunk_size: int = 32,
+    label_smoothing: float = 0.0,
+    progress: bool = False,
+) -> list[LayerEigenvalues]:
+    """Largest eigenvalues of d^2 L / dW^2, L the mean cross-entropy, for every layer's weight W.
+
+    Lanczos iteration (ARPACK) on exact Hessian-vector products, each a double backward pass down to
+    the layer's own weight. The largest eigenvalue is at least every directional curvature h_k of
+    the layer, which is a quadratic form of the same matrix in a unit vector.
+
+    Args:
+        model: in eval mode; left as found.
+        inputs: (B, ...).
+        targets: (B,) class indices, or (B, T) tokens of a language model.
+        n_eigenvalues: how many per layer (fewer if the weight has fewer entries).
+        seed: of the start vectors.
+        layers: module names; by default all that ``measure_directional_curvature`` measures.
+        chunk_size: samples at a time. If the whole batch is one chunk, its graph is kept, which is
+            about twice as fast; results do not depend on it.
+        label_smoothing: of the cross-entropy.
+        progress: print a line of progress every few seconds.
+
+    Raises:
+        ValueError: if an argument is wrong, or a layer does not influence the logits.
+        NumericalError: if a product is NaN or infinite, or the iteration does not converge.
+    """
+    if n_eigenvalues < 1 or chunk_size < 1:
+        raise ValueError(
+            f"n_eigenvalues and chunk_size must be positive, found {n_eigenvalues} and {chunk_size}"
+        )
+    check_mode(model)
+    found = find_layers(model, layers)
+    steps = track(found, total=len(found), label="layer eigenvalues") if progress else found
+    results = []
+    for layer in steps:
+        start = generator(seed, "layer eigenvalues", layer.name).standard_normal(
+            layer.weight.numel()
+        )
+        # Fused attention has no second derivative.
+        with differentiable_weights(model, [layer]), differentiable_attention():
+            block = _HessianBlock(
+                model,
+                layer,
+                inputs,
+                targets,
+                chunk_size=chunk_size,
+                label_smoothing=label_smoothing,
+            )
+            results.append(_leading(block, start, n_eigenvalues))
+    return results
+
+
+class _HessianBlock:
+    """Products of one layer's Hessian block with vectors."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        layer: Layer,
+        inputs: Tensor,
+        targets: Tensor,
+        *,
+        chunk_size: int,
+        label_smoothing: float,
+    ) -> None:
+        self._model, self._batch = model, (inputs, targets)
+        self._chunk_size, self._label_smoothing = chunk_size, label_smoothing
+        self.layer = layer
+        one_chunk = len(targets) <= chunk_size
+        self._kept = [*self._new_gradients()] if one_chunk else None
+
+    def _new_gradients(self) -> Iterator[Tensor]:
+        """Gradients of the chunks' summed losses, with their graphs."""
+        weight = self.layer.weight
+        for x, y in chunks(*self._batch, self._chunk_size):
+            loss = summed_loss(self._model(x), y, label_smoothing=self._label_smoothing)
+            (gradient,) = torch.autograd.grad(loss, weight, create_graph=True, allow_unused=True)
+            if gradient is None:
+                raise ValueError(f"layers: {self.layer.name!r} does not influence the logits")
+            yield gradient
+
+    def __call__(self, vector: Vector) -> Vector:
+        """H v, in float64; the passes are in the model's dtype."""
+        weight = self.layer.weight
+        direction = torch.from_numpy(vector).to(weight).reshape(weight.shape)
+        total = torch.zeros_like(weight, dtype=torch.float64)
+        for gradient in self._kept or self._new_gradients():
+            (product,) = torch.autograd.grad(
+                gradient,
+                weight,
+                direction,
+                retain_graph=self._kept is not None,
+                materialize_grads=True,
+            )
+            total += product
+        found: Vector = (total / self._batch[1].numel()).flatten().cpu().numpy()
+        check_finite(f"Hessian-vector product of layer {self.layer.name}", found)
+        return found
+
+
+def _leading(block: _HessianBlock, start: Vector, n_eigenvalues: int) -> LayerEigenvalues:
+    """The largest eigenvalues of ``block``, each with its residual checked."""
+    n_weights = len(start)
+    eps = float(torch.finfo(block.layer.weight.dtype).eps)
+    if n_weights <= max(2 * n_eigenvalues + 1, 20):
+        # ARPACK's basis would be the whole space.
+        matrix = np.stack([block(column) for column in np.eye(n_weights)])
+        values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
+    else:
+        operator = LinearOperator((n_weights, n_weights), matvec=block, dtype=np.float64)
+        try:
+            # Products are accurate to a small multiple of eps.
+            values, vectors = eigsh(operator, n_eigenvalues, which="LA", v0=start, tol=30 * eps)
+        except ArpackNoConvergence as error:
+            raise NumericalError(
+                f"eigenvalues of layer {block.layer.name}: {len(error.eigenvalues)} of "
+                f"{n_eigenvalues} converged"
+            ) from error
+    order = np.argsort(values)[::-1][:n_eigenvalues]
+    values, vectors = values[order], vectors[:, order]
+    products = np.stack([block(np.ascontiguousarray(column)) for column in vectors.T], axis=1)
+    residuals = np.linalg.norm(products - values * vectors, axis=0)
+    largest = np.abs(values).max()
+    if residuals.max() > np.sqrt(eps) * largest:
+        raise NumericalError(
+            f"eigenvalues of layer {block.layer.name}: residual {residuals.max():.3g} beside "
+            f"eigenvalue {largest:.3g}"
+        )
+    return LayerEigenvalues(
+        block.layer.name, tuple(block.layer.weight.shape), values, vectors, residuals
+    )

@@ -1,0 +1,1 @@
+"""Gradients and directional curvatures, by exact differentiation."""

@@ -1,0 +1,1 @@
+"""Kronecker factors, and the ladder from exact to Kronecker curvature."""

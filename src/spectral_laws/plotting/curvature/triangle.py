@@ -1,0 +1,133 @@
+"""The triangle of exponents: s against alpha * gamma."""
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from numpy.typing import NDArray
+
+from spectral_laws.errors import DataError
+from spectral_laws.plotting.corners import write_corner
+from spectral_laws.plotting.curvature.panels import (
+    GROUP_COLORS,
+    LAYER,
+    check_roles,
+    fitted,
+    group_handles,
+    layer_count,
+    main_rows,
+)
+from spectral_laws.plotting.style import (
+    COLUMN_WIDTH,
+    FAINT,
+    THEORY,
+    markers,
+    styled,
+    widened,
+)
+from spectral_laws.plotting.tables import groups, plural, seed_count, shorten
+
+PAPER_ERROR = 1.6
+"""Median relative error of the paper, percent."""
+_SLOPES = ("alpha", "gamma", "s")
+_COLUMNS = (
+    *LAYER, "final", "status", "transfer_error",
+    *(f"{name}{end}" for name in _SLOPES for end in ("", "_low", "_high")),
+)  # fmt: skip
+
+
+@styled
+def draw_curvature_triangle(exponents: pd.DataFrame, experiments: pd.DataFrame) -> Figure:
+    """Fitted s against the product alpha gamma of the other two fits, one point per layer and seed.
+
+    Where h ~ sigma^alpha and sigma ~ k^-gamma hold, h ~ k^-s with s = alpha gamma: the line.
+    The vertical interval is the bootstrap interval of s; the horizontal one combines those of
+    alpha and gamma in quadrature, as if they were independent.
+
+    Args:
+        exponents: table of ``fit_exponents``; final rows of the experiment ``architectures`` are
+            drawn, those without a fit are counted.
+        experiments: table of ``compare_models``, which names those models.
+
+    Raises:
+        DataError: if a column is missing or no row has a fit.
+    """
+    rows = check_roles(exponents, _COLUMNS, name="exponents")
+    rows = main_rows(rows, experiments, name="exponents")
+    fits = fitted(rows)
+    if fits.empty:
+        raise DataError("exponents table: no row has a fit, nothing to draw")
+    figure = Figure(figsize=(COLUMN_WIDTH, 3.75), layout="constrained")
+    axis = figure.subplots()
+    symbols = markers(fits["model"])
+    for (model, group), part in groups(fits, "model", "group"):
+        x = (part["alpha"] * part["gamma"]).to_numpy()
+        y = part["s"].to_numpy()
+        color = GROUP_COLORS[group]
+        axis.errorbar(
+            x, y,
+            xerr=_outward(x, *product_interval(part)),
+            yerr=_outward(y, part["s_low"].to_numpy(), part["s_high"].to_numpy()),
+            fmt="none", color=color, elinewidth=0.4, capsize=0, alpha=0.25,
+        )  # fmt: skip
+        axis.plot(
+            x, y, symbols[model], color=color, markersize=3.0, markeredgecolor="white",
+            markeredgewidth=0.25, zorder=3,
+        )  # fmt: skip
+    points = np.concatenate([fits["alpha"] * fits["gamma"], fits["s"]])
+    ends = np.concatenate([*product_interval(fits), fits["s_low"], fits["s_high"]])
+    limits = widened(points, ends, reach=0.15)
+    axis.plot(limits, limits, color=THEORY, linewidth=0.8, zorder=0)
+    axis.set(xlim=limits, ylim=limits, aspect="equal")
+    axis.set(xlabel=r"product of fitted slopes $\alpha\,\gamma$", ylabel=r"fitted slope $s$")
+    write_corner(axis, _summary(fits, rows))
+    figure.legend(handles=_handles(fits, symbols), loc="outside upper center", ncols=3)
+    return figure
+
+
+def product_interval(rows: pd.DataFrame) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Interval of alpha gamma to first order, the two intervals combined in quadrature.
+
+    low = alpha gamma - sqrt((gamma dalpha)^2 + (alpha dgamma)^2), with dalpha and dgamma the
+    distances to the end of the interval on the side that lowers the product; high likewise.
+    """
+    columns = {
+        name: rows[name].to_numpy(dtype=np.float64)
+        for slope in ("alpha", "gamma")
+        for name in (slope, f"{slope}_low", f"{slope}_high")
+    }
+    alpha, gamma = columns["alpha"], columns["gamma"]
+    down, up = np.zeros_like(alpha), np.zeros_like(alpha)
+    for slope, value, factor in (("alpha", alpha, gamma), ("gamma", gamma, alpha)):
+        below, above = value - columns[f"{slope}_low"], columns[f"{slope}_high"] - value
+        down += (factor * np.where(factor >= 0, below, above)) ** 2
+        up += (factor * np.where(factor >= 0, above, below)) ** 2
+    return alpha * gamma - np.sqrt(down), alpha * gamma + np.sqrt(up)
+
+
+def _outward(
+    centre: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    # A percentile interval need not hold the estimate; a bar is never drawn inwards.
+    return np.stack([np.maximum(centre - low, 0), np.maximum(high - centre, 0)])
+
+
+def _summary(fits: pd.DataFrame, rows: pd.DataFrame) -> str:
+    error = 100 * float(np.median(fits["transfer_error"]))
+    missing = len(rows) - len(fits)
+    lines = [
+        f"{plural(layer_count(rows), 'layer')}, {seed_count(rows)}: {plural(len(fits), 'fit')}",
+        rf"median $|s-\alpha\gamma|/|s|$ = {error:.2g} % (paper: {PAPER_ERROR:g} %)",
+    ]
+    return "\n".join(lines + ([f"no fit: {missing}"] if missing else []))
+
+
+def _handles(fits: pd.DataFrame, symbols: dict[str, str]) -> list[Line2D]:
+    handles = [Line2D([], [], color=THEORY, linewidth=0.8, label=r"$s=\alpha\gamma$")]
+    handles += group_handles(fits)
+    handles += [
+        Line2D([], [], color=FAINT, marker=symbol, linestyle="none",
+               label=shorten(str(model), limit=14))
+        for model, symbol in symbols.items()
+    ]  # fmt: skip
+    return handles

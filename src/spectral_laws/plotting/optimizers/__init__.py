@@ -1,0 +1,1 @@
+"""Figures of the race of the optimizers."""

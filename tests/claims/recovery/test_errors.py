@@ -1,0 +1,162 @@
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from spectral_laws.claims.recovery.errors import (
+    measure_flat_exponent,
+    measure_steep_exponent,
+    tail_sum,
+    weight_squares,
+)
+from spectral_laws.claims.tables import ClaimTables
+from spectral_laws.errors import NoFitError
+from spectral_laws.recovery.scaling_laws import tail_mse
+from spectral_laws.recovery.teacher import draw_weights
+
+CASES = {
+    "A5": (measure_steep_exponent, {"gamma": 1.0, "law": "mse"}),
+    "A6": (measure_flat_exponent, {"gamma": 0.4, "law": "explained", "width": 60}),
+}
+
+
+def tail_exponent(world, *, gamma, law, width=30, dimension=64):
+    """Slope of the tail sum's law over the window, with the recovery room's functions."""
+    low, high = world["window"](width, gamma, dimension)
+    features = dimension * (dimension + 1) // 2
+    sizes = np.geomspace(low / 8, high * 8, 40)
+    inside = sizes[(sizes >= low) & (sizes <= high)]
+    grid = np.geomspace(inside[0], inside[-1], 2000)
+    weights = draw_weights(width, gamma, np.random.default_rng(0))
+    tail = tail_mse(grid, features, weights)
+    return np.polyfit(np.log(grid), np.log(tail if law == "mse" else 1 - tail), 1)[0]
+
+
+def test_weights_and_tail_sum_are_those_of_the_recovery_room():
+    weights = draw_weights(17, 0.7, np.random.default_rng(3))
+    squares = weight_squares(17, 0.7)
+    assert squares == pytest.approx(weights**2, rel=1e-12)
+    sizes = np.geomspace(100, 1e5, 50)
+    assert tail_sum(sizes, 300.0, squares) == pytest.approx(tail_mse(sizes, 300, weights))
+
+
+@pytest.mark.parametrize("claim", CASES)
+@pytest.mark.parametrize(
+    ("difference", "expected"),
+    [(0.05, "reproduced"), (0.2, "direction reproduced"), (0.6, "not reproduced")],
+)
+def test_difference_of_exponents(world, resampling, verdict, claim, difference, expected):
+    measure, case = CASES[claim]
+    tail = tail_exponent(world, **case)
+    metrics = world["metrics"](exponent=tail + difference, **case)
+    result = measure(ClaimTables(metrics=metrics), resampling)
+    assert result.value == pytest.approx(difference, abs=0.03)
+    assert result.ci_low - 0.01 < difference < result.ci_high + 0.01
+    stated = float(re.search(r"against (-?[\d.]+)", result.reason).group(1))
+    assert stated == pytest.approx(tail, abs=0.01)
+    assert verdict(claim, result) == expected
+
+
+@pytest.mark.parametrize("claim", CASES)
+def test_the_study_farthest_from_the_tail_sum_is_judged(world, resampling, claim):
+    measure, case = CASES[claim]
+    tail = tail_exponent(world, **case)
+    metrics = pd.concat(
+        [
+            world["metrics"](exponent=tail + 0.1, noise=0.0, **case),
+            world["metrics"](exponent=tail + 0.3, noise=0.0, dimension=81, **case),
+        ]
+    )
+    result = measure(ClaimTables(metrics=metrics), resampling)
+    assert [result.value, result.ci_low, result.ci_high] == pytest.approx([0.3] * 3, abs=0.01)
+    assert result.n == 10
+    assert result.scope == "d = 64 to 81"
+
+
+@pytest.mark.parametrize("claim", CASES)
+def test_second_layer_and_features_select_their_rows(world, resampling, claim):
+    measure, case = CASES[claim]
+    tail = tail_exponent(world, **case)
+    metrics = world["metrics"](exponent=tail + 0.1, noise=0.0, **case)
+    true = world["metrics"](
+        exponent=tail - 0.1, noise=0.0, features="hermite", **{**case, "study": "true"}
+    )
+    tables = ClaimTables(metrics=pd.concat([metrics, true], ignore_index=True))
+    assert measure(tables, resampling).value == pytest.approx(0.1, abs=0.01)
+    assert measure(tables, resampling, features="hermite").value == pytest.approx(-0.1, abs=0.01)
+    flat = measure(tables, resampling, second_layer="same_sample")
+    assert flat.value == pytest.approx(-tail, abs=0.01)  # a constant error has exponent 0
+    with pytest.raises(NoFitError, match="required gamma and features"):
+        measure(ClaimTables(metrics=metrics), resampling, features="hermite")
+
+
+@pytest.mark.parametrize("claim", CASES)
+def test_gamma_and_readout_select_the_study(world, resampling, claim):
+    measure, case = CASES[claim]
+    other = CASES["A6" if claim == "A5" else "A5"][1]
+    metrics = world["metrics"](exponent=0.3, **other)
+    with pytest.raises(NoFitError, match="no study with the required gamma"):
+        measure(ClaimTables(metrics=metrics), resampling)
+    nonlinear = world["metrics"](exponent=0.1, readout="tanh", **case)
+    with pytest.raises(NoFitError, match="identity readout"):
+        measure(ClaimTables(metrics=nonlinear), resampling)
+    flat = world["metrics"](exponent=0.1, **{**case, "gamma": 0.0})
+    with pytest.raises(NoFitError, match="required gamma"):
+        measure(ClaimTables(metrics=flat), resampling)
+
+
+def test_the_window_needs_three_sizes_and_eighteen_directions(world, resampling):
+    measure, case = CASES["A5"]
+    metrics = world["metrics"](exponent=-0.6, **case)
+    sizes = np.unique(metrics["sample_size"])
+    low, high = world["window"](30, 1.0, 64)
+    inside = sizes[(sizes >= low) & (sizes <= high)]
+    outside = metrics[~metrics["sample_size"].isin(inside)]
+    for count, fits in ((2, False), (3, True)):
+        kept = metrics[metrics["sample_size"].isin(inside[:count])]
+        tables = ClaimTables(metrics=pd.concat([kept, outside]))
+        if fits:
+            assert "3 sizes over a factor" in measure(tables, resampling).reason
+        else:
+            with pytest.raises(NoFitError, match="3 sample sizes"):
+                measure(tables, resampling)
+    measure(ClaimTables(metrics=world["metrics"](exponent=-0.6, width=18, **case)), resampling)
+    narrow = world["metrics"](exponent=-0.6, width=17, **case)
+    with pytest.raises(NoFitError, match="h = d1/2 >= 9"):
+        measure(ClaimTables(metrics=narrow), resampling)
+
+
+def test_explained_share_below_zero_is_no_value(world, resampling):
+    measure, case = CASES["A6"]
+    metrics = world["metrics"](exponent=0.3, **case)
+    metrics.loc[metrics["mse"] != 0.9, "mse"] = 1.2
+    with pytest.raises(NoFitError, match="no value"):
+        measure(ClaimTables(metrics=metrics), resampling)
+
+
+def test_too_few_seeds(world, resampling):
+    measure, case = CASES["A5"]
+    metrics = world["metrics"](exponent=-0.6, seeds=2, **case)
+    with pytest.raises(NoFitError, match="independent repetition"):
+        measure(ClaimTables(metrics=metrics), resampling)
+
+
+@pytest.mark.parametrize(("claim", "gamma"), [("A5", 0.8), ("A6", 0.4)])
+def test_reason_states_the_sharp_theory_of_wider_teachers(world, resampling, claim, gamma):
+    measure, case = CASES[claim]
+    metrics = world["metrics"](exponent=0.3, **case)
+    with_theory = ClaimTables(metrics=metrics, error_exponents=world["error_exponents"](gap=-0.03))
+    reason = measure(with_theory, resampling).reason
+    assert f"gamma {gamma:g}: independent minus tail sum -0.030, -0.030, -0.030" in reason
+    other = 0.4 if gamma == 0.8 else 0.8
+    assert f"gamma {other:g}:" not in reason
+    asymptotic = 1 / (2 * gamma) - 1
+    assert f"extrapolated {asymptotic + 0.1:.3f}, asymptotically {asymptotic:.3f}" in reason
+    at_largest = asymptotic + 0.1 - 0.2 / np.log(60 / 3)
+    assert f"{at_largest:.3f} at d1 = 300 (same sample {at_largest + 0.2:.3f})" in reason
+    narrow = with_theory.error_exponents.copy()  # d1 = 30: directions 3 to 6
+    narrow.loc[narrow["n_directions"] == 30, "exponent"] += 1
+    other = measure(ClaimTables(metrics=metrics, error_exponents=narrow), resampling).reason
+    assert f"extrapolated {asymptotic + 0.1:.3f}, asymptotically" in other
+    assert "sharp theory" not in measure(ClaimTables(metrics=metrics), resampling).reason
