@@ -1,13 +1,15 @@
-"""What it takes to judge a claim: one measurement, and others that stand beside it."""
+"""What it takes to judge a claim: a primary measurement, sensitivity rows and controls."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from spectral_laws.claims.resampling import Resampling
 from spectral_laws.claims.tables import ClaimTables
 from spectral_laws.claims.verdicts import Measurement
 
 Measure = Callable[[ClaimTables, Resampling], Measurement]
+Role = Literal["primary", "sensitivity", "control"]
 
 
 @dataclass(frozen=True)
@@ -15,9 +17,19 @@ class Evidence:
     """How a claim is measured.
 
     Attributes:
-        judged: the measurement that decides the verdict.
-        beside: the same quantity measured on other rows, or in another way, by a name for it.
+        primary: the measurement that decides the verdict.
+        sensitivity: the same quantity measured on other rows, or in another way, by name.
+        control: measurements by name that should not pass; if one does, the claim says nothing.
     """
 
-    judged: Measure
-    beside: Mapping[str, Measure] = field(default_factory=dict)
+    primary: Measure
+    sensitivity: Mapping[str, Measure] = field(default_factory=dict)
+    control: Mapping[str, Measure] = field(default_factory=dict)
+
+    def rows(self) -> Iterator[tuple[Role, str, Measure]]:
+        """Role, name and function of every measurement; the primary one has no name."""
+        yield "primary", "", self.primary
+        for name, measure in self.sensitivity.items():
+            yield "sensitivity", name, measure
+        for name, measure in self.control.items():
+            yield "control", name, measure

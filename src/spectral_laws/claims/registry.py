@@ -4,6 +4,7 @@ What counts as reproduced was written down before any value of ours existed, and
 after a value is seen.
 """
 
+import datetime
 import math
 from functools import cache
 from pathlib import Path
@@ -37,6 +38,10 @@ class Region(BaseModel):
         """Whether the whole interval [low, high] lies inside."""
         return self.low <= low and high <= self.high
 
+    def meets(self, low: float, high: float) -> bool:
+        """Whether the interval [low, high] reaches inside."""
+        return low <= self.high and self.low <= high
+
 
 class Claim(BaseModel):
     """One claim of a paper and the rule by which a measurement is judged.
@@ -53,7 +58,10 @@ class Claim(BaseModel):
         rule: why these two regions.
         figures: where it is seen, the most telling first.
         tables: what it, and what stands beside it, is measured from.
+        kind: a claim of the paper, an identity (true of any network), or a statement of ours;
+            they are counted apart.
         no_interval: why the quantity has no confidence interval; empty where it has one.
+        ill_posed: why the quantity cannot exist; empty where it can.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -69,7 +77,9 @@ class Claim(BaseModel):
     rule: Text
     figures: Annotated[tuple[Text, ...], Field(min_length=1)]
     tables: Annotated[tuple[Text, ...], Field(min_length=1)]
+    kind: Literal["claim", "identity", "ours"] = "claim"
     no_interval: str = ""
+    ill_posed: str = ""
 
     @model_validator(mode="after")
     def _accept_has_the_direction(self) -> Self:
@@ -78,8 +88,40 @@ class Claim(BaseModel):
         return self
 
 
+class Change(BaseModel):
+    """A change of a rule, quantity or evidence, recorded before the values were seen again.
+
+    Attributes:
+        date: when, ISO 8601.
+        claims: ids it concerns; empty for all.
+        change: what was changed.
+        reason: why.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    date: datetime.date
+    claims: tuple[str, ...] = ()
+    change: Text
+    reason: Text
+
+
+class Registry(BaseModel):
+    """All claims, in the order of the papers, and the history of the rules."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    history: tuple[Change, ...]
+    claims: tuple[Claim, ...]
+
+
 @cache
+def load_registry() -> Registry:
+    """``registry.yaml``, checked."""
+    text = Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8")
+    return Registry.model_validate(yaml.safe_load(text))
+
+
 def load_claims() -> tuple[Claim, ...]:
     """All claims, in the order of the papers."""
-    text = Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8")
-    return tuple(Claim.model_validate(entry) for entry in yaml.safe_load(text))
+    return load_registry().claims

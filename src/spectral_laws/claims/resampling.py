@@ -1,25 +1,47 @@
 """What every measurement shares: the bootstrap, the unit that is resampled, and slopes."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from spectral_laws.claims.selections import dimensions_text
-from spectral_laws.claims.verdicts import Measurement, value_text
+from spectral_laws.claims.verdicts import Measurement
 from spectral_laws.errors import NoFitError
 from spectral_laws.fitting.bootstrap import Interval, cluster_bootstrap_interval
 
 Index = NDArray[np.intp]
 Vector = NDArray[np.float64]
 
-TEACHER = ["degree", "dimension", "seed"]
+
+@dataclass(frozen=True)
+class Cluster:
+    """Rows that depend on each other, and are resampled together.
+
+    Attributes:
+        name: what one is, in the plural.
+        columns: the columns that tell one from another.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+
+    def of(self, rows: pd.DataFrame) -> NDArray[np.intp]:
+        """Number of each row's cluster, from 0."""
+        numbers: NDArray[np.intp] = rows.groupby(list(self.columns)).ngroup().to_numpy()
+        return numbers
+
+    def count(self, rows: pd.DataFrame) -> int:
+        """Number of clusters."""
+        return len(rows.drop_duplicates(list(self.columns)))
+
+
+TEACHER = Cluster("teachers", ("degree", "dimension", "seed"))
 """One draw of teacher and inputs: studies that differ in readout or gamma share it, so it is the
 unit that is resampled."""
 
-TRAINING = ["model", "seed"]
+TRAINING = Cluster("trainings", ("model", "seed"))
 """One training of one network; its layers depend on each other."""
 
 
@@ -42,7 +64,7 @@ class Resampling:
         rows: pd.DataFrame,
         statistic: Callable[[Index], float],
         *,
-        cluster: Sequence[str],
+        cluster: Cluster,
         strata: Sequence[str] = (),
     ) -> Interval:
         """Cluster bootstrap interval of a statistic of row numbers of ``rows``.
@@ -50,14 +72,14 @@ class Resampling:
         Args:
             rows: the entries.
             statistic: function of row numbers, NaN where it has no value.
-            cluster: columns that name the independent unit a row belongs to.
-            strata: columns within which the number of units is kept.
+            cluster: the independent unit a row belongs to.
+            strata: columns within which the number of clusters is kept.
 
         Raises:
-            NoFitError: if there are too few units.
+            NoFitError: if there are too few clusters.
         """
         return cluster_bootstrap_interval(
-            rows.groupby(list(cluster)).ngroup().to_numpy(),
+            cluster.of(rows),
             statistic,
             confidence=self.confidence,
             resamples=self.resamples,
@@ -70,45 +92,66 @@ class Resampling:
         rows: pd.DataFrame,
         statistic: Callable[[Index], float],
         *,
-        cluster: Sequence[str],
+        units: str,
+        cluster: Cluster,
         strata: Sequence[str] = (),
-        n: int,
-        reason: str,
-        scope: str | None = None,
+        scope: str = "",
+        judged: bool = True,
+        beside: Mapping[str, Measurement] | None = None,
     ) -> Measurement:
         """The statistic of all rows with its interval.
 
-        Arguments as in :meth:`interval`; those of the measurement are in :class:`Measurement`.
-        Without ``scope`` it is the range of dimensions, where rows have one.
+        Arguments as in :meth:`interval` and :class:`Measurement`; ``units`` says what a row is.
 
         Raises:
-            NoFitError: if the statistic has no value, or there are too few units.
+            NoFitError: if the statistic has no value, or there are too few clusters.
         """
         value = float(statistic(np.arange(len(rows))))
         if np.isnan(value):
-            raise NoFitError(f"no value from {reason}")
+            raise NoFitError(f"no value from {len(rows)} {units}")
         interval = self.interval(rows, statistic, cluster=cluster, strata=strata)
-        if scope is None:
-            scope = dimensions_text(rows) if "dimension" in rows.columns else ""
-        return Measurement(value, interval.low, interval.high, n, reason, scope=scope)
+        return Measurement(
+            value, interval.low, interval.high, len(rows), units, cluster.count(rows), cluster.name,
+            scope, judged, beside or {},
+        )  # fmt: skip
 
-    def text(
+    def beside(
         self,
         rows: pd.DataFrame,
         statistic: Callable[[Index], float],
         *,
-        cluster: Sequence[str],
+        units: str,
+        cluster: Cluster,
         strata: Sequence[str] = (),
-    ) -> str:
-        """The statistic of all rows as '1.02 [0.97, 1.07]'; without interval if units are few."""
-        value = float(statistic(np.arange(len(rows))))
-        if np.isnan(value):
-            return "no value"
+        scope: str = "",
+    ) -> Measurement:
+        """A quantity that is not judged, without an interval where clusters are too few.
+
+        Raises:
+            NoFitError: if the statistic has no value.
+        """
         try:
-            interval = self.interval(rows, statistic, cluster=cluster, strata=strata)
+            return self.measure(
+                rows, statistic, units=units, cluster=cluster, strata=strata, scope=scope,
+                judged=False,
+            )  # fmt: skip
         except NoFitError:
-            return value_text(value, None, None)
-        return value_text(value, interval.low, interval.high)
+            return number(float(statistic(np.arange(len(rows)))), rows, units, cluster, scope)
+
+
+def number(
+    value: float, rows: pd.DataFrame, units: str, cluster: Cluster, scope: str = ""
+) -> Measurement:
+    """A quantity of ``rows`` that is neither judged nor given an interval.
+
+    Raises:
+        NoFitError: if it is not finite.
+    """
+    if not np.isfinite(value):
+        raise NoFitError(f"no value from {len(rows)} {units}")
+    return Measurement(
+        value, None, None, len(rows), units, cluster.count(rows), cluster.name, scope, judged=False
+    )
 
 
 def slope(x: Vector, y: Vector) -> float:

@@ -1,19 +1,23 @@
 """From a measurement and a claim to a verdict: one rule for all claims."""
 
 import math
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal, get_args
 
 from spectral_laws.claims.registry import Claim
 from spectral_laws.errors import NumericalError
 
-Verdict = Literal["reproduced", "direction reproduced", "not reproduced", "not run at this scale"]
-VERDICTS: tuple[Verdict, ...] = (
+Verdict = Literal[
     "reproduced",
     "direction reproduced",
     "not reproduced",
+    "inconclusive",
+    "uninformative",
+    "ill-posed",
     "not run at this scale",
-)
+]
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 
 
 @dataclass(frozen=True)
@@ -22,24 +26,31 @@ class Measurement:
 
     Attributes:
         value: the estimate.
-        ci_low: lower end of the interval; None only where the claim says why there is none.
-        ci_high: upper end.
-        n: number of units the value rests on (directions, layers, teachers; ``reason`` says).
-        reason: what was measured on what, in a sentence.
-        scope: the same in a few words, as 'd = 25 to 64'.
-        judged: whether the claim speaks of this quantity; others stand beside it without a verdict.
+        low: lower end of the interval; None only where the claim says why there is none, or where
+            the quantity is not judged.
+        high: upper end.
+        n_units: number of rows the value is computed from.
+        units: what these are, as 'directions'.
+        n_clusters: number of independent clusters, which are what is resampled.
+        clusters: what these are, as 'teachers'.
+        scope: which rows, in a few words, as 'study wide, d = 36 to 50'.
+        judged: whether the claim speaks of this quantity.
+        beside: other quantities of the same rows, by name, none of them judged.
     """
 
     value: float
-    ci_low: float | None
-    ci_high: float | None
-    n: int
-    reason: str
+    low: float | None
+    high: float | None
+    n_units: int
+    units: str
+    n_clusters: int
+    clusters: str
     scope: str = ""
     judged: bool = True
+    beside: Mapping[str, "Measurement"] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        ends = [end for end in (self.ci_low, self.ci_high) if end is not None]
+        ends = [end for end in (self.low, self.high) if end is not None]
         if len(ends) == 1:
             raise ValueError("an interval needs both ends")
         if not all(math.isfinite(number) for number in (self.value, *ends)):
@@ -48,34 +59,49 @@ class Measurement:
             raise ValueError(f"an interval needs low <= high: {self}")
 
 
-def value_text(value: float, low: float | None, high: float | None) -> str:
-    """A value with its interval, three significant digits: '1.02 [0.97, 1.07]'."""
-    text = f"{value:.3g}"
-    return text if low is None or high is None else f"{text} [{low:.3g}, {high:.3g}]"
-
-
 def judge(claim: Claim, measurement: Measurement | None) -> Verdict:
-    """Verdict on a claim.
+    """Verdict of one measurement, its interval I and value v, by the claim's two regions.
 
-    - reproduced: the value lies in ``accept`` and the whole interval in ``direction``;
-    - direction reproduced: the whole interval lies in ``direction``, the value not in ``accept``;
+    - reproduced: v in ``accept`` and I inside ``direction``;
+    - direction reproduced: I inside ``direction``, v outside ``accept``;
+    - inconclusive: I reaches into ``accept`` and out of ``direction``;
     - not reproduced: otherwise;
     - not run at this scale: there is no measurement.
 
-    The value must itself lie in ``direction``: a percentile interval need not hold it. A claim
-    with ``no_interval`` is judged by its value alone.
+    A percentile interval need not hold the value: I is widened to hold it. A claim with
+    ``no_interval`` is judged by its value alone.
 
     Raises:
         ValueError: if the interval is absent and the claim does not say why.
     """
     if measurement is None:
         return "not run at this scale"
-    value = measurement.value
-    low, high = measurement.ci_low, measurement.ci_high
+    value, low, high = measurement.value, measurement.low, measurement.high
     if low is None or high is None:
         if not claim.no_interval:
             raise ValueError(f"{claim.id}: a measurement without an interval needs a reason why")
         low = high = value
-    if not claim.direction.contains(min(low, value), max(high, value)):
-        return "not reproduced"
-    return "reproduced" if claim.accept.contains(value, value) else "direction reproduced"
+    low, high = min(low, value), max(high, value)
+    if claim.direction.contains(low, high):
+        return "reproduced" if claim.accept.contains(value, value) else "direction reproduced"
+    return "inconclusive" if claim.accept.meets(low, high) else "not reproduced"
+
+
+def judge_claim(
+    claim: Claim, primary: Measurement | None, controls: Iterable[Measurement | None]
+) -> Verdict:
+    """Verdict on a claim, from its primary measurement and its declared controls.
+
+    - ill-posed: the registry says that the quantity cannot exist;
+    - uninformative: the claim passes, and a control, which should not, passes as well;
+    - else that of the primary measurement (:func:`judge`).
+    """
+    if claim.ill_posed:
+        return "ill-posed"
+    passing = ("direction reproduced", "reproduced")
+    verdict = judge(claim, primary)
+    if verdict in passing:
+        enough = passing[passing.index(verdict) :]
+        if any(judge(claim, control) in enough for control in controls):
+            return "uninformative"
+    return verdict
