@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 
 from spectral_laws.claims.curvature.evidence import CURVATURE
-from spectral_laws.claims.evidence import Evidence
+from spectral_laws.claims.evidence import Evidence, Role
 from spectral_laws.claims.optimizers.evidence import OPTIMIZERS
 from spectral_laws.claims.recovery.evidence import RECOVERY
 from spectral_laws.claims.registry import Claim, load_claims
@@ -50,20 +50,21 @@ def _measure(
     claim: Claim, tables: ClaimTables, confidence: float, resamples: int, seed: int
 ) -> Iterator[dict[str, Any]]:
     """The rows of one claim, the primary one first."""
-    found: list[tuple[str, str, Measurement | None, str]] = []
+    found: list[tuple[Role, str, Measurement | None, str]] = []
     for role, name, measure in EVIDENCE[claim.id].rows():
         stream = generator(seed, "claims", claim.id, *([name] if name else []))
+        resampling = Resampling(confidence, resamples, stream)
         try:
-            found.append((role, name, measure(tables, Resampling(confidence, resamples, stream)), ""))
+            found.append((role, name, measure(tables, resampling), ""))
         except NoFitError as error:
             found.append((role, name, None, str(error)))
     controls = [measurement for role, _, measurement, _ in found if role == "control"]
     for role, name, measurement, missing in found:
-        verdict: str = judge(claim, measurement)
+        verdict = ""
         if role == "primary":
             verdict = judge_claim(claim, measurement, controls)
-        elif measurement is not None and not measurement.judged:
-            verdict = ""
+        elif measurement is None or measurement.judged:
+            verdict = judge(claim, measurement)
         yield _record(claim, role, name, measurement, verdict, missing)
         for other, beside in (measurement.beside if measurement else {}).items():
             both = f"{name}: {other}" if name else other

@@ -27,10 +27,9 @@ class Cluster:
     name: str
     columns: tuple[str, ...]
 
-    def of(self, rows: pd.DataFrame) -> NDArray[np.intp]:
+    def of(self, rows: pd.DataFrame) -> Index:
         """Number of each row's cluster, from 0."""
-        numbers: NDArray[np.intp] = rows.groupby(list(self.columns)).ngroup().to_numpy()
-        return numbers
+        return np.asarray(rows.groupby(list(self.columns)).ngroup(), dtype=np.intp)
 
     def count(self, rows: pd.DataFrame) -> int:
         """Number of clusters."""
