@@ -6,8 +6,16 @@ trajectories on the networks they compare.
 
 from functools import partial
 
-from spectral_laws.claims.curvature.controls import measure_difference_fit
+from spectral_laws.claims.curvature.changes import (
+    measure_alignment_at_rank,
+    measure_alignment_drop,
+    measure_hidden_drop,
+    measure_trajectory,
+    measure_variants,
+    measure_width_growth,
+)
 from spectral_laws.claims.curvature.gap import (
+    measure_factor_models,
     measure_gap_correlation,
     measure_gap_slope,
     measure_identity,
@@ -16,31 +24,22 @@ from spectral_laws.claims.curvature.gap import (
 )
 from spectral_laws.claims.curvature.layers import (
     measure_alpha,
+    measure_difference_fit,
     measure_lognormal_share,
     measure_participation_bound,
-)
-from spectral_laws.claims.curvature.mechanisms import (
-    measure_alignment_at_rank,
-    measure_alignment_drop,
-    measure_hidden_drop,
-    measure_width_growth,
-)
-from spectral_laws.claims.curvature.pairs import measure_variants
-from spectral_laws.claims.curvature.selections import ATTENTION, BLOCK, CONV
-from spectral_laws.claims.curvature.training import measure_trajectory
-from spectral_laws.claims.curvature.transfer import (
     measure_transfer_control,
     measure_transfer_error,
     measure_weight_tail,
 )
 from spectral_laws.claims.evidence import Evidence
+from spectral_laws.settings.roles import ATTENTION, BLOCK, CONV
 
-_conv_alpha = partial(measure_alpha, roles=CONV, what="convolutional layers")
-_separable_alpha = partial(measure_alpha, what="layers", experiment="separable", variant="true")
-_head_alpha = partial(measure_alpha, roles=("head",), what="output layers")
-_block_alpha = partial(measure_alpha, roles=BLOCK, what="attention and MLP layers")
-_gpt2_alpha = partial(measure_alpha, what="layers", variant="gpt2")
-_conv_gap = partial(measure_gap_slope, roles=CONV, what="convolutional layers")
+_conv_alpha = partial(measure_alpha, roles=CONV, units="convolutional layers")
+_separable_alpha = partial(measure_alpha, units="layers", experiment="separable", variant="true")
+_head_alpha = partial(measure_alpha, roles=("head",), units="output layers")
+_block_alpha = partial(measure_alpha, roles=BLOCK, units="attention and MLP layers")
+_gpt2_alpha = partial(measure_alpha, units="layers", variant="gpt2")
+_conv_gap = partial(measure_gap_slope, roles=CONV, units="convolutional layers")
 _layer_norm = partial(
     measure_variants,
     experiment="layer_norm",
@@ -55,7 +54,6 @@ _width = partial(
     experiment="width",
     variants=(512.0, 64.0),
     column="participation_ratio",
-    scope="width 64 to 512",
 )
 _alpha_change = partial(measure_trajectory, quantity="alpha")
 _lognormal_change = partial(measure_trajectory, quantity="lognormal")
@@ -90,7 +88,7 @@ CURVATURE: dict[str, Evidence] = {
     ),
     "B4": Evidence(
         measure_difference_fit,
-        {
+        control={
             "exact curvatures of the same directions": partial(
                 measure_difference_fit, column="directional_curvature"
             )
@@ -122,7 +120,7 @@ CURVATURE: dict[str, Evidence] = {
         {
             _true_factors: partial(_conv_gap, kronecker="kronecker_true"),
             "depth-wise convolutions": partial(
-                measure_gap_slope, roles=("depthwise_conv",), what="layers", experiment="separable"
+                measure_gap_slope, roles=("depthwise_conv",), units="layers", experiment="separable"
             ),
         },
     ),
@@ -133,6 +131,8 @@ CURVATURE: dict[str, Evidence] = {
             "s repeated on the other half": partial(
                 measure_transfer_control, column="error_repeat"
             ),
+        },
+        {
             "h permuted": partial(measure_transfer_control, column="error_permuted"),
             "least squares alone": partial(measure_transfer_control, column="error_free"),
         },
@@ -176,6 +176,7 @@ CURVATURE: dict[str, Evidence] = {
         {
             _true_factors: partial(measure_kronecker_correlation, kronecker="kronecker_true"),
             "median of each layer's own": measure_layer_correlation,
+            "rank model of a factor is the gradient's": measure_factor_models,
         },
     ),
     "B22": Evidence(

@@ -1,35 +1,31 @@
 """Measurements of the claims on Kronecker curvature: B5, B6, B10, B16, B21."""
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 from scipy import stats
 
-from spectral_laws.claims.curvature.layers import layer_median
+from spectral_laws.claims.curvature.layers import medians, over_layers
 from spectral_laws.claims.curvature.selections import (
     LAYER,
     MAIN,
     final_layers,
     having,
-    medians_text,
     models_of,
-    models_text,
+    scope_of,
     with_roles,
 )
-from spectral_laws.claims.registry import load_claims
 from spectral_laws.claims.resampling import TRAINING, Index, Resampling, Vector
 from spectral_laws.claims.selections import count_groups
 from spectral_laws.claims.tables import ClaimTables
-from spectral_laws.claims.verdicts import Measurement, judge
+from spectral_laws.claims.verdicts import Measurement
 from spectral_laws.errors import NoFitError
 
-_FLAT = 0.15  # slopes up to this count as none, as in the registry
 _GAPS = {"kronecker": "exact/kronecker", "kronecker_true": "exact/kronecker_true"}
 """Ratio of the ladder by the Kronecker curvature in it; true: expectation over the classes."""
 _FISHER = "gauss_newton/fisher"
-"""The part of a gap to the empirical Kronecker curvature that the true one does not have."""
+"""A part of the gap to the empirical Kronecker curvature, which grows as the loss goes to zero."""
 
 
 def measure_identity(tables: ClaimTables, resampling: Resampling, *, column: str) -> Measurement:
@@ -41,9 +37,10 @@ def measure_identity(tables: ClaimTables, resampling: Resampling, *, column: str
     Raises:
         NoFitError: if no layer has it.
     """
-    table = tables.require("decomposition")
-    rows, text = having(table, column, "layers")
-    return Measurement(float(rows[column].abs().max()), None, None, len(rows), text)
+    rows, scope = having(tables.require("decomposition"), column, "layers")
+    worst = float(rows[column].abs().max())
+    clusters = TRAINING.count(rows), TRAINING.name
+    return Measurement(worst, None, None, len(rows), "layers", *clusters, scope)
 
 
 def measure_gap_slope(
@@ -52,30 +49,31 @@ def measure_gap_slope(
     *,
     kronecker: str = "kronecker",
     roles: tuple[str, ...],
-    what: str,
+    units: str,
     experiment: str = MAIN,
 ) -> Measurement:
     """B10: median over layers of the slope of log chi on log sigma, chi = exact / Kronecker.
 
-    The reason says how large chi itself is, and how many layers do depend on sigma: slopes of both
-    signs have a small median. With empirical factors it also says how large
-    Gauss-Newton over empirical Fisher is, a part of chi that grows as the loss goes to zero, and
-    whether factors of the true Fisher, which do without it, get another verdict.
+    Beside it chi itself, how far slopes are from 0 (those of both signs have a small median), and
+    Gauss-Newton over empirical Fisher.
 
     Raises:
         NoFitError: if no such layer was fitted, or a network was trained too few times.
     """
     ladder = with_roles(final_layers(tables, "ladder", models_of(tables, experiment)), roles)
-    measured, rows = _median_slope(ladder, kronecker, what, resampling)
-    if kronecker != "kronecker":
-        return measured
-    away = (rows["slope"].abs() > _FLAT).mean()
-    tilted = ((rows["slope_low"] > 0) | (rows["slope_high"] < 0)).mean()
-    reason = (
-        f"{measured.reason}; layer by layer |slope| is above {_FLAT} in {away:.0%}, and its "
-        f"interval leaves 0 out in {tilted:.0%}; {_fisher_text(ladder, rows, slope=True)}"
+    rows, scope = having(ladder[ladder["ratio"] == _GAPS[kronecker]], "slope", units)
+    measured = over_layers(rows, rows["slope"], resampling, units=units, scope=scope)
+    tilted = (rows["slope_low"] > 0) | (rows["slope_high"] < 0)
+    names = {"median": "median chi", "size": "median |slope|"}
+    beside = medians(rows.assign(size=rows["slope"].abs()), resampling, names)
+    beside["share of slopes whose interval leaves 0 out"] = over_layers(
+        rows, tilted, resampling, judged=False, summary="mean"
     )
-    return replace(measured, reason=reason + _disagreement(ladder, what, measured, resampling))
+    if kronecker == "kronecker":
+        name = "Gauss-Newton over empirical Fisher, median"
+        names = {"median": name, "slope": f"{name} slope"}
+        beside |= medians(_fisher(ladder, rows), resampling, names)
+    return replace(measured, beside=beside)
 
 
 def measure_gap_correlation(
@@ -88,8 +86,7 @@ def measure_gap_correlation(
     """B16: Spearman correlation over layers of |alpha - 2| and |log10 chi|, chi the layer's median.
 
     Of the layers of all networks together, or (``within``) of each training's layers, median over
-    trainings: then differences between architectures do not count. With empirical factors the
-    reason of the former says how large Gauss-Newton over empirical Fisher is, a part of chi.
+    trainings: then differences between architectures do not count.
 
     Raises:
         NoFitError: if fewer than three layers have both, or a network was trained too few times.
@@ -103,27 +100,30 @@ def measure_gap_correlation(
     layers = layers.assign(
         gap=np.log10(chi).abs().where(layers["alpha"].notna()), distance=(layers["alpha"] - 2).abs()
     )
-    rows, text = having(layers, "gap", "layers")
+    rows, scope = having(layers, "gap", "layers")
     distance, gap = (rows[name].to_numpy(np.float64) for name in ("distance", "gap"))
-    reason = (
-        f"{text}; median |alpha - 2| {np.median(distance):.3g}, median |log10 chi| "
-        f"{np.median(gap):.3g}"
-    )
 
     def spearman(index: Index) -> float:
         return pearson(stats.rankdata(distance[index]), stats.rankdata(gap[index]))
 
-    if not within:
-        if kronecker == "kronecker":
-            reason += f"; {_fisher_text(ladder, rows, slope=False)}"
-        return _measure_pooled(rows, spearman, resampling, reason)
-    trainings = [
-        {"model": group["model"].iloc[0], "seed": group["seed"].iloc[0],
-         "r": spearman(group.index.to_numpy())}
-        for _, group in rows.groupby(TRAINING)
-    ]  # fmt: skip
-    by_training, text = having(pd.DataFrame(trainings), "r", "correlations")
-    return layer_median(by_training, "r", resampling, text)
+    if within:
+        trainings = [
+            dict(zip(TRAINING.columns, key, strict=True)) | {"r": spearman(group.index.to_numpy())}
+            for key, group in rows.groupby(list(TRAINING.columns))
+        ]
+        by_training, scope = having(pd.DataFrame(trainings), "r", "correlations")
+        return over_layers(
+            by_training, by_training["r"], resampling, units="correlations", scope=scope
+        )
+    measured = resampling.measure(
+        rows, spearman, units="layers", cluster=TRAINING, strata=["model"], scope=scope
+    )
+    names = {"distance": "median |alpha - 2|", "gap": "median |log10 chi|"}
+    beside = medians(rows, resampling, names)
+    if kronecker == "kronecker":
+        names = {"median": "Gauss-Newton over empirical Fisher, median"}
+        beside |= medians(_fisher(ladder, rows), resampling, names)
+    return replace(measured, beside=beside)
 
 
 def measure_kronecker_correlation(
@@ -131,8 +131,7 @@ def measure_kronecker_correlation(
 ) -> Measurement:
     """B21: Pearson correlation of log Kronecker curvature and log sigma^2, all layers pooled.
 
-    Of each layer the directions that its exponents are fitted to. The reason holds the share of
-    Kronecker factors whose rank model is the gradient's.
+    Of each layer the directions that its exponents are fitted to.
 
     Raises:
         NoFitError: if fewer than three directions have both, or a network was trained too few
@@ -150,15 +149,14 @@ def measure_kronecker_correlation(
         raise NoFitError(f"none of {count_groups(spectra, LAYER)} layers has a Kronecker curvature")
     log_kronecker = np.log(rows[kronecker].to_numpy(np.float64))
     log_square = 2 * np.log(rows["singular_value"].to_numpy(np.float64))
-    text = (
-        f"{len(rows)} directions of {count_groups(rows, LAYER)} layers of "
-        f"{count_groups(rows, TRAINING)} trainings ({models_text(rows)}), "
-        f"{len(spectra) - len(rows)} directions without a positive Kronecker curvature"
+    return resampling.measure(
+        rows,
+        lambda index: pearson(log_kronecker[index], log_square[index]),
+        units="directions",
+        cluster=TRAINING,
+        strata=["model"],
+        scope=scope_of(rows, len(spectra) - len(rows), "without a positive Kronecker curvature"),
     )
-    measured = _measure_pooled(
-        rows, lambda index: pearson(log_kronecker[index], log_square[index]), resampling, text
-    )
-    return replace(measured, reason=f"{text}; {_factors_text(tables, models, resampling)}")
 
 
 def measure_layer_correlation(tables: ClaimTables, resampling: Resampling) -> Measurement:
@@ -168,51 +166,27 @@ def measure_layer_correlation(tables: ClaimTables, resampling: Resampling) -> Me
         NoFitError: if no layer has one, or a network was trained too few times.
     """
     layers = final_layers(tables, "decomposition", models_of(tables))
-    rows, text = having(layers, "r_kronecker", "layers")
-    return layer_median(rows, "r_kronecker", resampling, text + medians_text(rows, "r_kronecker"))
+    rows, scope = having(layers, "r_kronecker", "layers")
+    return over_layers(rows, rows["r_kronecker"], resampling, scope=scope)
 
 
-def _median_slope(
-    ladder: pd.DataFrame, kronecker: str, what: str, resampling: Resampling
-) -> tuple[Measurement, pd.DataFrame]:
-    """B10 of one kind of factors, and the layers it is of."""
-    rows, text = having(ladder[ladder["ratio"] == _GAPS[kronecker]], "slope", what)
-    chi = rows["median"]
-    reason = (
-        f"{text}{medians_text(rows, 'slope')}; chi itself is {chi.median():.3g} in the median "
-        f"layer, {chi.min():.3g} to {chi.max():.3g}"
-    )
-    return layer_median(rows, "slope", resampling, reason), rows
+def measure_factor_models(tables: ClaimTables, resampling: Resampling) -> Measurement:
+    """Beside B21: share of Kronecker factors whose rank model is that of the gradient.
 
-
-def _fisher_text(ladder: pd.DataFrame, layers: pd.DataFrame, *, slope: bool) -> str:
-    """How large Gauss-Newton over empirical Fisher is in the same layers."""
-    rungs = ladder.loc[ladder["ratio"] == _FISHER, [*LAYER, "median", "slope"]]
-    rows = rungs.merge(layers[LAYER], on=LAYER, validate="one_to_one").dropna()
-    name = "Gauss-Newton over empirical Fisher, a part of chi,"
-    if rows.empty:
-        return f"{name} is not known in these layers"
-    fewer = f" of the {len(rows)} that have it" if len(rows) < len(layers) else ""
-    text = f"{name} is {rows['median'].median():.3g} in the median layer{fewer}"
-    return f"{text}, its median slope {rows['slope'].median():.3g}" if slope else text
-
-
-def _disagreement(
-    ladder: pd.DataFrame, what: str, measured: Measurement, resampling: Resampling
-) -> str:
-    """The verdicts on B10 with empirical and with true factors, if they differ."""
-    try:
-        true, _ = _median_slope(ladder, "kronecker_true", what, resampling)
-    except NoFitError:  # there is none to disagree with; beside the claim stands why
-        return ""
-    claim = next(claim for claim in load_claims() if claim.id == "B10")
-    verdicts = judge(claim, measured), judge(claim, true)
-    if verdicts[0] == verdicts[1]:
-        return ""
-    return (
-        f"; the factors disagree: {verdicts[0]} with those of the empirical Fisher, {verdicts[1]} "
-        "with those of the true one"
-    )
+    Raises:
+        NoFitError: if no factor has a rank model, or a network was trained too few times.
+    """
+    factors = final_layers(tables, "factor_models", models_of(tables))
+    rows, scope = having(factors, "same", "factors")
+    parts = {"": rows, **dict(iter(rows.groupby("factor")))}
+    shares = {
+        str(name): over_layers(
+            part, part["same"], resampling, units="factors", scope="" if name else scope,
+            judged=False, summary="mean",
+        )
+        for name, part in parts.items()
+    }  # fmt: skip
+    return replace(shares.pop(""), beside=shares)
 
 
 def pearson(x: Vector, y: Vector) -> float:
@@ -223,33 +197,7 @@ def pearson(x: Vector, y: Vector) -> float:
     return float(dx @ dy / np.sqrt((dx @ dx) * (dy @ dy)))
 
 
-def _factors_text(tables: ClaimTables, models: list[str], resampling: Resampling) -> str:
-    """Share of the factors whose rank model is that of the gradient's singular values."""
-    try:
-        rows = final_layers(tables, "factor_models", models)
-    except NoFitError as error:
-        return f"{error}, so no rank model of a factor is compared with the gradient's"
-    rows = rows[rows["same"].notna()].reset_index(drop=True)
-    if rows.empty:
-        return "no factor has a rank model to compare with the gradient's"
-    same = rows["same"].to_numpy(np.float64)
-    by_factor = rows.assign(same=same).groupby("factor")["same"].mean()
-    listing = ", ".join(f"{name} {share:.0%}" for name, share in by_factor.items())
-
-    def share(index: Index) -> float:
-        return float(same[index].mean())
-
-    text = resampling.text(rows, share, cluster=TRAINING, strata=["model"])
-    return (
-        f"a factor and the gradient share their rank model in a share of {text} of {len(rows)} "
-        f"factors ({listing})"
-    )
-
-
-def _measure_pooled(
-    rows: pd.DataFrame, statistic: Callable[[Index], float], resampling: Resampling, reason: str
-) -> Measurement:
-    """A statistic of all rows together, whole trainings resampled within each network."""
-    return resampling.measure(
-        rows, statistic, cluster=TRAINING, strata=["model"], n=len(rows), reason=reason
-    )
+def _fisher(ladder: pd.DataFrame, layers: pd.DataFrame) -> pd.DataFrame:
+    """The rung Gauss-Newton over empirical Fisher of the same layers, where it is known."""
+    rungs = ladder.loc[ladder["ratio"] == _FISHER, [*LAYER, "median", "slope"]]
+    return rungs.merge(layers[LAYER], on=LAYER, validate="one_to_one").dropna()

@@ -1,16 +1,20 @@
-"""Measurements of the claims on the layers of trained networks: B1, B2, B3, B12, B13.
+"""Measurements of the claims on single layers of trained networks: B1 to B4, B11 to B13, B22.
 
-Layers of one training depend on each other, so whole trainings are resampled, within each model.
+Layers of one training depend on each other, so whole trainings are resampled, within each network.
 """
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
 from spectral_laws.claims.curvature.selections import (
+    LAYER,
     MAIN,
     final_layers,
     having,
-    medians_text,
     models_of,
     with_roles,
 )
@@ -18,6 +22,10 @@ from spectral_laws.claims.resampling import TRAINING, Resampling
 from spectral_laws.claims.tables import ClaimTables
 from spectral_laws.claims.verdicts import Measurement
 from spectral_laws.errors import NoFitError
+from spectral_laws.fitting.loglog import fit_loglog
+
+Curvature = Literal["finite_difference", "directional_curvature"]
+TransferControl = Literal["error_halves", "error_repeat", "error_permuted", "error_free"]
 
 
 def measure_alpha(
@@ -25,17 +33,17 @@ def measure_alpha(
     resampling: Resampling,
     *,
     roles: tuple[str, ...],
-    what: str,
+    units: str,
     experiment: str = MAIN,
     variant: str | float | None = None,
 ) -> Measurement:
-    """B1, B2, B3: median alpha of the layers of some roles.
+    """B1, B2, B3: median alpha of the layers of some roles, and of each network's.
 
     Args:
         tables: with exponents and experiments.
         resampling: how the interval is made.
         roles: of the layers.
-        what: a name for these layers.
+        units: a name for these layers.
         experiment: whose networks they belong to.
         variant: of the experiment; all for None.
 
@@ -44,21 +52,104 @@ def measure_alpha(
     """
     models = models_of(tables, experiment, variant)
     layers = with_roles(final_layers(tables, "exponents", models), roles)
-    rows, text = having(layers, "alpha", what)
-    return layer_median(rows, "alpha", resampling, text + medians_text(rows, "alpha"))
+    rows, scope = having(layers, "alpha", units)
+    measured = over_layers(rows, rows["alpha"], resampling, units=units, scope=scope)
+    networks = dict(iter(rows.groupby("model")))
+    if len(networks) == 1:
+        return measured
+    beside = {
+        str(name): over_layers(part, part["alpha"], resampling, units=units, judged=False)
+        for name, part in networks.items()
+    }
+    return replace(measured, beside=beside)
 
 
-def measure_lognormal_share(tables: ClaimTables, resampling: Resampling) -> Measurement:
-    """B12: share of layers whose smallest BIC is log-normal.
+def measure_difference_fit(
+    tables: ClaimTables, resampling: Resampling, *, column: Curvature = "finite_difference"
+) -> Measurement:
+    """B4: median over layers of R^2 of log h on log sigma, h from finite differences.
+
+    Only positive h can be fitted, so R^2 is that of what is left; the share of others is beside it.
+
+    Raises:
+        NoFitError: if no layer has enough positive entries, or a network was trained too few times.
+    """
+    table = tables.require("finite_differences")
+    layers = pd.DataFrame(
+        [
+            {**dict(zip(LAYER, key, strict=True)), "r2": _r2(layer, column)}
+            for key, layer in table.groupby(LAYER)
+        ]
+    )
+    rows, scope = having(layers, "r2", "layers")
+    scope += ", step " + ", ".join(f"{step:g}" for step in sorted(table["step"].unique()))
+    measured = over_layers(rows, rows["r2"], resampling, scope=scope)
+    unfitted = over_layers(
+        table, table[column] <= 0, resampling, units="directions", judged=False, summary="mean"
+    )
+    return replace(measured, beside={"share of h at or below zero": unfitted})
+
+
+def _r2(layer: pd.DataFrame, column: Curvature) -> float:
+    """R^2 of the power law, missing where too few entries are positive."""
+    try:
+        return fit_loglog(layer["singular_value"], layer[column]).r2
+    except NoFitError:
+        return float(np.nan)
+
+
+def measure_transfer_error(tables: ClaimTables, resampling: Resampling) -> Measurement:
+    """B11: median of |s - alpha gamma| / |s| over layers, all three from the same batch.
+
+    Beside it the same with s fitted to sorted curvatures, as in the author's files.
 
     Raises:
         NoFitError: if no layer was fitted, or a network was trained too few times.
     """
     layers = final_layers(tables, "exponents", models_of(tables))
-    rows, text = having(layers, "rank_model", "layers")
-    counts = rows["rank_model"].value_counts()
-    listing = ", ".join(f"{name} {count}" for name, count in sorted(counts.items()))
-    return _share(rows, rows["rank_model"].eq("lognormal"), resampling, f"{text}; {listing}")
+    rows, scope = having(layers, "transfer_error", "layers")
+    measured = over_layers(rows, rows["transfer_error"], resampling, scope=scope)
+    names = {"transfer_error_sorted": "s fitted to sorted curvatures"}
+    return replace(measured, beside=medians(rows, resampling, names))
+
+
+def measure_transfer_control(
+    tables: ClaimTables, resampling: Resampling, *, column: TransferControl
+) -> Measurement:
+    """Beside B11: the median error of one control.
+
+    ``error_halves``: alpha of one half of the batch, gamma and s of the other, both ways: least
+    squares makes it the difference of the two alphas. ``error_repeat``: s of one half against s of
+    the other, the noise to set beside it.
+    ``error_permuted``: h permuted among the directions. ``error_free``: what least squares leaves
+    for residuals of random direction at the observed R^2, no matter what relates h and sigma.
+
+    Raises:
+        NoFitError: if no layer has it, or a network was trained too few times.
+    """
+    layers = final_layers(tables, "independence", models_of(tables))
+    rows, scope = having(layers, column, "layers")
+    return over_layers(rows, rows[column], resampling, scope=scope)
+
+
+def measure_lognormal_share(tables: ClaimTables, resampling: Resampling) -> Measurement:
+    """B12: share of layers whose smallest BIC is log-normal, and that of every other rank model.
+
+    Raises:
+        NoFitError: if no layer was fitted, or a network was trained too few times.
+    """
+    layers = final_layers(tables, "exponents", models_of(tables))
+    rows, scope = having(layers, "rank_model", "layers")
+    lognormal = rows["rank_model"].eq("lognormal")
+    measured = over_layers(rows, lognormal, resampling, scope=scope, summary="mean")
+    others = sorted({*rows["rank_model"]} - {"lognormal"})
+    beside = {
+        name: over_layers(
+            rows, rows["rank_model"].eq(name), resampling, judged=False, summary="mean"
+        )
+        for name in others
+    }
+    return replace(measured, beside=beside)
 
 
 def measure_participation_bound(tables: ClaimTables, resampling: Resampling) -> Measurement:
@@ -68,44 +159,73 @@ def measure_participation_bound(tables: ClaimTables, resampling: Resampling) -> 
         NoFitError: if no layer has a finite bound, or a network was trained too few times.
     """
     layers = final_layers(tables, "exponents", models_of(tables))
-    rows, text = having(layers, "participation_ratio", "layers")
-    finite = rows["participation_bound"].notna()
-    bounded = rows[finite].reset_index(drop=True)
+    rows, scope = having(layers, "participation_ratio", "layers")
+    bounded = rows[rows["participation_bound"].notna()].reset_index(drop=True)
     if bounded.empty:
-        raise NoFitError(f"{text}; none has a finite bound (alpha gamma <= 1)")
-    text += (
-        f"; {int((~finite).sum())} with alpha gamma <= 1 have no finite bound; median ratio "
-        f"{bounded['participation_ratio'].median():.3g}, median bound "
-        f"{bounded['participation_bound'].median():.3g}"
-    )
+        raise NoFitError(f"none of {len(rows)} layers has a finite bound (alpha gamma <= 1)")
+    if unbounded := len(rows) - len(bounded):
+        scope += f", {unbounded} without a finite bound (alpha gamma <= 1)"
     holds = bounded["participation_ratio"] <= bounded["participation_bound"]
-    return _share(bounded, holds, resampling, text)
+    measured = over_layers(bounded, holds, resampling, scope=scope, summary="mean")
+    names = {"participation_ratio": "median ratio", "participation_bound": "median bound"}
+    return replace(measured, beside=medians(bounded, resampling, names))
 
 
-def layer_median(
-    rows: pd.DataFrame, column: str, resampling: Resampling, reason: str
+def measure_weight_tail(
+    tables: ClaimTables,
+    resampling: Resampling,
+    *,
+    column: Literal["decay", "tail_exponent"] = "decay",
 ) -> Measurement:
-    """Median of a column over layers, whole trainings resampled within each network."""
-    values = rows[column].to_numpy(np.float64)
-    return resampling.measure(
+    """B22: median over layers of the weight's exponent minus s.
+
+    ``decay`` is minus the slope of log singular value of W on log k, as in the author's files;
+    ``tail_exponent`` that of the density of the eigenvalues of W^T W.
+
+    Raises:
+        NoFitError: if no layer has both, or a network was trained too few times.
+    """
+    models = models_of(tables)
+    tails = final_layers(tables, "weights", models)[[*LAYER, column]]
+    decays = final_layers(tables, "exponents", models)[[*LAYER, "s"]]
+    layers = tails.merge(decays, on=LAYER, how="left", validate="one_to_one")
+    rows, scope = having(layers.assign(gap=layers[column] - layers["s"]), "gap", "layers")
+    measured = over_layers(rows, rows["gap"], resampling, scope=scope)
+    beside = medians(rows, resampling, {column: "median of the weights", "s": "median s"})
+    below = over_layers(rows, rows["gap"] < 0, resampling, judged=False, summary="mean")
+    return replace(measured, beside=beside | {"share below s": below})
+
+
+def over_layers(
+    rows: pd.DataFrame,
+    values: "pd.Series[Any]",
+    resampling: Resampling,
+    *,
+    units: str = "layers",
+    scope: str = "",
+    judged: bool = True,
+    summary: Literal["median", "mean"] = "median",
+) -> Measurement:
+    """Median or mean of one value per row, whole trainings resampled within each network."""
+    numbers = values.to_numpy(np.float64)
+    summarise = np.median if summary == "median" else np.mean
+    return (resampling.measure if judged else resampling.beside)(
         rows,
-        lambda index: float(np.median(values[index])),
+        lambda index: float(summarise(numbers[index])),
+        units=units,
         cluster=TRAINING,
         strata=["model"],
-        n=len(rows),
-        reason=reason,
+        scope=scope,
     )
 
 
-def _share(
-    rows: pd.DataFrame, holds: "pd.Series[bool]", resampling: Resampling, text: str
-) -> Measurement:
-    values = holds.to_numpy(np.float64)
-    return resampling.measure(
-        rows,
-        lambda index: float(values[index].mean()),
-        cluster=TRAINING,
-        strata=["model"],
-        n=len(rows),
-        reason=text,
-    )
+def medians(
+    rows: pd.DataFrame, resampling: Resampling, names: Mapping[str, str]
+) -> dict[str, Measurement]:
+    """Medians of columns over the rows that have them, by the names given to them; not judged."""
+    parts = {column: rows[rows[column].notna()] for column in names}
+    return {
+        names[column]: over_layers(part, part[column], resampling, judged=False)
+        for column, part in parts.items()
+        if len(part)
+    }

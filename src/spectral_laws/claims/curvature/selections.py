@@ -6,25 +6,16 @@ the ones that claims without an ablation speak of.
 
 import pandas as pd
 
-from spectral_laws.claims.resampling import TRAINING
-from spectral_laws.claims.selections import count_groups
 from spectral_laws.claims.tables import ClaimTables
 from spectral_laws.errors import NoFitError
 
-_NAMED = 8
+_NAMED = 3
 
 LAYER = ["model", "seed", "layer_index"]
 """One layer of one training."""
 
 MAIN = "architectures"
 """The experiment whose networks stand for their architectures, without ablation."""
-
-CONV = ("conv", "pointwise_conv")
-"""Roles of the convolutions that mix channels; depth-wise ones have one row per channel."""
-
-ATTENTION = ("attention_qkv", "attention_output")
-BLOCK = (*ATTENTION, "mlp_up", "mlp_down")
-"""Roles of the layers inside a transformer's blocks."""
 
 
 def models_of(
@@ -96,31 +87,20 @@ def with_roles(rows: pd.DataFrame, roles: tuple[str, ...] | None) -> pd.DataFram
     return rows if roles is None else rows[rows["role"].isin(roles)]
 
 
-def having(rows: pd.DataFrame, column: str, what: str) -> tuple[pd.DataFrame, str]:
-    """Layers that have a value of ``column``, and a sentence that counts them.
+def having(rows: pd.DataFrame, column: str, units: str) -> tuple[pd.DataFrame, str]:
+    """Rows that have a value of ``column``, and the scope of a measurement of them.
 
     Raises:
-        NoFitError: if no layer has one.
+        NoFitError: if there is none.
     """
     kept = rows[rows[column].notna()].reset_index(drop=True)
     if kept.empty:
-        raise NoFitError(f"none of {len(rows)} {what} has a fit")
-    return kept, (
-        f"{len(kept)} {what} of {count_groups(kept, TRAINING)} trainings "
-        f"({models_text(kept)}), {len(rows) - len(kept)} without a fit"
-    )
+        raise NoFitError(f"none of {len(rows)} {units} has a fit")
+    return kept, scope_of(kept, len(rows) - len(kept))
 
 
-def models_text(rows: pd.DataFrame) -> str:
-    """Names of the networks, or their number if there are many."""
+def scope_of(rows: pd.DataFrame, left_out: int, why: str = "without a fit") -> str:
+    """Names of the networks, or their number, and what was left out, as 'mlp, 3 without a fit'."""
     models = sorted(rows["model"].unique())
-    return ", ".join(models) if len(models) <= _NAMED else f"{len(models)} networks"
-
-
-def medians_text(rows: pd.DataFrame, column: str) -> str:
-    """'; medians: mlp 1.2, vgg11 2' by network, of one network by role; empty for one group."""
-    by = next((name for name in ("model", "role") if len(rows[name].unique()) > 1), None)
-    if by is None:
-        return ""
-    medians = rows.groupby(by)[column].median()
-    return "; medians: " + ", ".join(f"{name} {value:.3g}" for name, value in medians.items())
+    networks = ", ".join(models) if len(models) <= _NAMED else f"{len(models)} networks"
+    return f"{networks}, {left_out} {why}" if left_out else networks

@@ -13,13 +13,14 @@ from spectral_laws.curvature.audit.rows import (
     median,
 )
 from spectral_laws.fitting.loglog import fit_loglog
+from spectral_laws.settings.roles import ATTENTION
 
 Alphas = dict[str, tuple[float, float]]
 """Stored and refitted alpha by layer."""
 
 LANGUAGE_MODEL = "GPT2_LM"
 _LANGUAGE = (
-    ("attention", ("attn_qkv", "attn_proj"), "1.3", ("attention_qkv", "attention_output")),
+    ("attention", ("attn_qkv", "attn_proj"), "1.3", ATTENTION),
     ("up-projection", ("mlp_up",), "0.84", ("mlp_up",)),
     ("down-projection", ("mlp_down",), "1.0 (MLP)", ("mlp_down",)),
 )

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from spectral_laws.errors import DataError
 from spectral_laws.plotting.style import FAINT, SMALL, label_decades
 from spectral_laws.plotting.tables import plural, require, summarise_seeds
+from spectral_laws.settings.roles import GROUPS
 
 LAYER = ("model", "seed", "layer_index", "layer", "kind", "role")
 """Columns that name a layer of one training."""
@@ -24,13 +25,6 @@ _NARROW = 0.75  # decades below which powers of ten leave an axis without labels
 DASHED = (0, (4, 2))
 """Dash of reference levels."""
 
-_GROUPS = {
-    "convolution": ("conv", "pointwise_conv", "depthwise_conv"),
-    "attention": ("attention_qkv", "attention_output"),
-    "MLP block": ("mlp_up", "mlp_down"),
-    "linear": ("linear", "patch_embedding"),
-    "head": ("head",),
-}
 GROUP_COLORS = {
     "convolution": "#0173b2",
     "attention": "#029e73",
@@ -58,7 +52,7 @@ LAWS = {
     "exponential": ("exponential", "0.25", "^"),
 }
 """Laws in rank of singular values: name, colour, marker; the colours are no family's."""
-ROLE_GROUPS = {role: group for group, roles in _GROUPS.items() for role in roles}
+ROLE_GROUPS = {role: group for group, roles in GROUPS.items() for role in roles}
 
 
 def check_roles(table: pd.DataFrame, columns: Sequence[str], *, name: str) -> pd.DataFrame:
