@@ -19,7 +19,7 @@ class TeacherCurves:
     are caught by chance, from the first sample size on or long before the others.
 
     Attributes:
-        rows: the TEACHER columns, one row per curve, of the dimensions whose mean curve crosses
+        rows: the columns of TEACHER, one row per curve, of the dimensions whose mean curve crosses
             every level inside the grid.
         sizes: sample sizes of each dimension.
         values: (teachers, sample sizes) of each dimension, in the order of ``rows``.
@@ -46,7 +46,7 @@ class TeacherCurves:
                 continue
             head = {"degree": group["degree"].iloc[0], "dimension": d, "seed": wide.index}
             kept.append(pd.DataFrame(head).assign(place=np.arange(len(wide))))
-        columns = [*TEACHER, "place"]
+        columns = [*TEACHER.columns, "place"]
         rows = pd.concat(kept, ignore_index=True) if kept else pd.DataFrame(columns=columns)
         return cls(rows, sizes, values, left_out)
 
@@ -70,6 +70,6 @@ class TeacherCurves:
         return np.array([math.nan if n is None else math.log(n) for n in sizes])
 
     def text(self) -> str:
-        """The dimensions that count and those that do not."""
+        """The dimensions that count and those that do not, for a scope."""
         left = f", no crossing inside the grid at d = {self.left_out}" if self.left_out else ""
         return f"d = {self.dimensions}{left}"

@@ -7,7 +7,7 @@ import pandas as pd
 
 from spectral_laws.claims.curvature.evidence import CURVATURE
 from spectral_laws.claims.evidence import Evidence, Role
-from spectral_laws.claims.optimizers.evidence import OPTIMIZERS
+from spectral_laws.claims.optimizers import OPTIMIZERS
 from spectral_laws.claims.recovery.evidence import RECOVERY
 from spectral_laws.claims.registry import Claim, load_claims
 from spectral_laws.claims.resampling import Resampling

@@ -45,9 +45,9 @@ def uncensored(thresholds: pd.DataFrame) -> tuple[pd.DataFrame, int]:
     return thresholds[whole].reset_index(drop=True), left_out
 
 
-def left_out_text(count: int) -> str:
-    """How many directions :func:`uncensored` left out."""
-    return f"{count} direction(s) with n* outside the grid left out"
+def left_out_text(count: int, what: str) -> str:
+    """', 2 directions off the grid left out', for a scope; empty where there are none."""
+    return f", {count} {what} left out" if count else ""
 
 
 def widest_study(table: pd.DataFrame, *, minimum: int) -> pd.DataFrame:

@@ -1,156 +1,129 @@
 """Measurements of the claims on the test error's exponent: A5, A6.
 
 Both exponents, of the measured error and of the tail sum, are slopes over one window of sample
-sizes, which the weights alone fix: from n = D / lambda_3^2 to D / lambda_h^2 with h = d1/2 rounded
-down. It starts at the third direction because the first ones are strong enough to make the labels
-heavy-tailed, which moves their thresholds by a factor of up to 4; it ends at half of the directions
-because the tail sum of few remaining ones is no power law and falls to zero. Teachers of fewer than
-18 directions (h below 9) have no window in which a law could show.
+sizes, that of :mod:`spectral_laws.fitting.recovery_windows`.
 """
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 
-from spectral_laws.claims.resampling import TEACHER, Index, Resampling, Vector, slope
-from spectral_laws.claims.selections import (
-    Features,
-    count_groups,
-    identity_readout,
-    with_features,
+from spectral_laws.claims.resampling import (
+    TEACHER,
+    Cluster,
+    Index,
+    Resampling,
+    Vector,
+    number,
+    slope,
 )
+from spectral_laws.claims.selections import Features, identity_readout, with_features
 from spectral_laws.claims.tables import ClaimTables
 from spectral_laws.claims.verdicts import Measurement
 from spectral_laws.errors import NoFitError
+from spectral_laws.fitting.recovery_windows import (
+    CRITICAL,
+    MINIMUM_SIZES,
+    WIDE,
+    error_window,
+    law_of_error,
+    tail_law,
+)
 
-FIRST = 3
-"""Direction whose threshold starts the window."""
-WIDE = 3
-"""A window runs at least from direction k to direction 3 k."""
-MINIMUM_SIZES = 3
-"""Sample sizes an exponent needs inside its window."""
-_TAIL_POINTS = 400  # the tail sum is a staircase; its slope is taken over many points
-
-Law = Callable[[Vector], Vector]
+_DRAW = Cluster("draws of the signs", ("gamma", "n_directions", "seed"))
 
 
 @dataclass(frozen=True)
 class _Window:
     """Errors of one study and dimension at the sample sizes of its window."""
 
-    label: str
+    name: str
+    scope: str
+    gamma: float
     log_n: Vector
     errors: Vector  # (seeds in increasing order, sample sizes)
     tail_exponent: float
 
+    def exponent(self, seeds: Index) -> float:
+        """Slope of the law of the mean error of ``seeds`` (row numbers); NaN where it has none."""
+        if seeds.size == 0:
+            return math.nan
+        values = law_of_error(self.errors[seeds].mean(axis=0), self.gamma)
+        return slope(self.log_n, np.log(values)) if (values > 0).all() else math.nan
 
-def measure_steep_exponent(
+
+def measure_error_exponent(
     tables: ClaimTables,
     resampling: Resampling,
     *,
+    steep: bool,
     features: Features = "equivalent",
     second_layer: str = "independent",
 ) -> Measurement:
-    """A5: exponent of the MSE minus that of the tail sum, gamma > 1/2.
+    """A5, A6: measured exponent minus that of the tail sum, where it is farthest from it.
+
+    The exponent is that of the MSE for gamma > 1/2 (``steep``), of 1 - MSE for 0 < gamma < 1/2, of
+    one study and dimension. Errors are averaged over seeds before the logarithm.
 
     Raises:
         NoFitError: if no study has three sample sizes inside the window.
     """
     metrics = with_features(identity_readout(tables.require("metrics")), features)
-    metrics = metrics[(metrics["gamma"] > 0.5) & (metrics["second_layer"] == second_layer)]
-    return _exponent_gap(metrics, resampling, lambda mse: mse, _theory(tables, steep=True))
-
-
-def measure_flat_exponent(
-    tables: ClaimTables,
-    resampling: Resampling,
-    *,
-    features: Features = "equivalent",
-    second_layer: str = "independent",
-) -> Measurement:
-    """A6: exponent of 1 - MSE minus that of 1 - tail sum, 0 < gamma < 1/2.
-
-    Raises:
-        NoFitError: if no study has three sample sizes inside the window.
-    """
-    metrics = with_features(identity_readout(tables.require("metrics")), features)
-    metrics = metrics[metrics["gamma"].between(0, 0.5, inclusive="neither")]
-    metrics = metrics[metrics["second_layer"] == second_layer]
-    return _exponent_gap(metrics, resampling, lambda mse: 1 - mse, _theory(tables, steep=False))
-
-
-def _exponent_gap(
-    metrics: pd.DataFrame, resampling: Resampling, law: Law, theory: str
-) -> Measurement:
-    """Measured exponent minus the tail sum's, of the study and dimension where it is largest.
-
-    Errors are averaged over seeds before the logarithm.
-    """
+    metrics = _of_side(metrics[metrics["second_layer"] == second_layer], steep)
     windows: list[_Window] = []
-    labels: list[pd.DataFrame] = []
+    curves: list[pd.DataFrame] = []
     for _, group in metrics.groupby(["study", "dimension"]):
-        window = _window(group, law)
+        window = _window(group)
         if window is None:
             continue
-        seeds = group[["study", *TEACHER]].drop_duplicates().sort_values("seed")
-        labels.append(seeds.assign(window=len(windows), row=np.arange(len(seeds))))
+        seeds = group[["study", *TEACHER.columns]].drop_duplicates().sort_values("seed")
+        curves.append(seeds.assign(window=len(windows), row=np.arange(len(seeds))))
         windows.append(window)
     if not windows:
         raise NoFitError(
             "no study with the required gamma and features and identity readout has "
-            f"{MINIMUM_SIZES} sample sizes from D / lambda_{FIRST}^2 to D / lambda_h^2, "
-            f"h = d1/2 >= {WIDE * FIRST}"
+            f"{MINIMUM_SIZES} sample sizes inside the window of the law"
         )
-    rows = pd.concat(labels, ignore_index=True)
+    rows = pd.concat(curves, ignore_index=True)
     which, row = rows["window"].to_numpy(), rows["row"].to_numpy()
-
-    def exponents(index: Index) -> list[float]:
-        """Measured exponent of every window; NaN where it has no seed or no positive value."""
-        return [
-            _exponent(window, row[index][which[index] == w], law)
-            for w, window in enumerate(windows)
-        ]
-
+    measured = [window.exponent(row[which == w]) for w, window in enumerate(windows)]
     tails = [window.tail_exponent for window in windows]
-    measured = exponents(np.arange(len(rows)))
     judged = int(np.argmax(np.abs(np.array(measured) - tails)))
-    listing = ", ".join(
-        f"{window.label}: {ours:.3g} against {window.tail_exponent:.3g}"
-        for window, ours in zip(windows, measured, strict=True)
-    )
-    return resampling.measure(
-        rows,
-        lambda index: exponents(index)[judged] - tails[judged],
-        cluster=TEACHER,
-        strata=["degree", "dimension"],
-        n=len(rows),
-        reason=(
-            f"{count_groups(rows, TEACHER)} teachers; measured against tail sum in the same "
-            f"window: {listing}{theory}"
-        ),
-    )
+
+    def gap(index: Index) -> float:
+        return windows[judged].exponent(row[index][which[index] == judged]) - tails[judged]
+
+    beside = {}
+    for window, frame, ours in zip(windows, curves, measured, strict=True):
+        for name, value in (("exponent", ours), ("exponent of the tail sum", window.tail_exponent)):
+            if not math.isnan(value):
+                beside[f"{name}, {window.name}"] = number(
+                    value, frame, "curves", TEACHER, window.scope
+                )
+    # Teachers of all windows are resampled, and those of the judged one make the value.
+    result = resampling.measure(
+        rows, gap, units="curves", cluster=TEACHER, strata=["degree", "dimension"],
+        scope=f"{windows[judged].name}, {windows[judged].scope}", beside=beside,
+    )  # fmt: skip
+    mine = curves[judged]
+    return replace(result, n_units=len(mine), n_clusters=TEACHER.count(mine))
 
 
-def _exponent(window: _Window, seeds: Index, law: Law) -> float:
-    """Slope of the law of the mean error of ``seeds`` (row numbers) in logarithms."""
-    if seeds.size == 0:
-        return math.nan
-    values = law(window.errors[seeds].mean(axis=0))
-    return slope(window.log_n, np.log(values)) if (values > 0).all() else math.nan
+def _of_side(table: pd.DataFrame, steep: bool) -> pd.DataFrame:
+    """Rows with gamma above 1/2, or between 0 and 1/2."""
+    gamma = table["gamma"]
+    return table[gamma > CRITICAL if steep else gamma.between(0, CRITICAL, inclusive="neither")]
 
 
-def _window(group: pd.DataFrame, law: Law) -> _Window | None:
+def _window(group: pd.DataFrame) -> _Window | None:
     """The window of one study and dimension; None if it is too narrow or has too few sizes."""
     head = group.iloc[0]
-    width, gamma, features = (head[c] for c in ("n_directions", "gamma", "feature_dimension"))
-    last = int(width) // 2
-    if last < WIDE * FIRST:
+    width, gamma = int(head["n_directions"]), float(head["gamma"])
+    ends = error_window(width, gamma, head["feature_dimension"])
+    if ends is None:
         return None
-    squares = weight_squares(int(width), float(gamma))
-    ends = features / squares[[FIRST - 1, last - 1]]
     # pivot refuses two rows of one seed and sample size, pivot_table would average them
     errors = group.pivot(index="seed", columns="sample_size", values="mse")  # noqa: PD010
     sizes = errors.columns.to_numpy(np.float64)
@@ -158,59 +131,57 @@ def _window(group: pd.DataFrame, law: Law) -> _Window | None:
     if int(inside.sum()) < MINIMUM_SIZES:
         return None
     n = sizes[inside]
-    grid = np.geomspace(n[0], n[-1], _TAIL_POINTS)
     return _Window(
-        label=(
-            f"{head['study']} d={head['dimension']} (gamma {gamma:g}, d1 {width}, {n.size} sizes "
-            f"over a factor {n[-1] / n[0]:.2g})"
-        ),
+        name=f"{head['study']} d = {head['dimension']}",
+        scope=f"gamma {gamma:g}, d1 {width}, {n.size} sizes over a factor {n[-1] / n[0]:.2g}",
+        gamma=gamma,
         log_n=np.log(n),
         errors=errors.to_numpy(np.float64)[:, inside],
-        tail_exponent=slope(np.log(grid), np.log(law(tail_sum(grid, features, squares)))),
+        tail_exponent=slope(*tail_law(n[0], n[-1], head["feature_dimension"], width, gamma)),
     )
 
 
-def weight_squares(n_directions: int, gamma: float) -> Vector:
-    """lambda_i^2 = i^(-2 gamma) / sum_j j^(-2 gamma), i from 1."""
-    squares = np.arange(1.0, n_directions + 1) ** (-2 * gamma)
-    return np.asarray(squares / squares.sum())
+def measure_theory(tables: ClaimTables, resampling: Resampling, *, steep: bool) -> Measurement:
+    """The same difference by the sharp theory, at the largest width and gamma's farthest.
 
+    Beside it, of every gamma: the difference by width, and the exponents at the largest width, as
+    extrapolated, and of the asymptotic law 1/(2 gamma) - 1. The theory has no sampling error that
+    teachers could tell.
 
-def tail_sum(sample_size: Vector, feature_dimension: float, squares: Vector) -> Vector:
-    """Sum of lambda_i^2 over the directions with n < D / lambda_i^2."""
-    hidden = sample_size[:, None] < feature_dimension / squares
-    return np.asarray((hidden * squares).sum(axis=1))
-
-
-def _theory(tables: ClaimTables, *, steep: bool) -> str:
-    """What the sharp theory says of widths no simulation reaches; empty without its table."""
-    table = tables.error_exponents
-    if table is None:
-        return ""
-    table = table[table["gamma"] > 0.5 if steep else table["gamma"].between(0, 0.5, "neither")]
-    parts = [_theory_of(group, float(str(gamma))) for gamma, group in table.groupby("gamma")]
-    return "".join(f"; {part}" for part in parts)
-
-
-def _theory_of(table: pd.DataFrame, gamma: float) -> str:
-    """One gamma: independent minus tail sum by width, and the exponent at ever wider windows.
-
-    The extrapolation is linear in 1/log(last/first), the share of the window that either end
-    touches, to 0; windows too narrow to show a law take no part.
+    Raises:
+        NoFitError: without the sharp theory of such a gamma.
     """
-    means = table.groupby(["n_directions", "first", "last", "second_layer"])["exponent"].mean()
-    wide = means.unstack("second_layer").reset_index().sort_values("n_directions")  # noqa: PD010
-    gaps = wide["independent"] - wide["tail"]
-    widths = ", ".join(str(width) for width in wide["n_directions"])
-    largest = wide.iloc[-1]
-    text = (
-        f"sharp theory at gamma {gamma:g}: independent minus tail sum "
-        f"{', '.join(f'{gap:.3f}' for gap in gaps)} at d1 = {widths}; exponent "
-        f"{largest['independent']:.3f} at d1 = {largest['n_directions']:.0f} "
-        f"(same sample {largest['same_sample']:.3f})"
-    )
-    laws = wide[wide["last"] >= WIDE * wide["first"]]
-    if len(laws) > 1:
-        inverse = 1 / np.log(laws["last"] / laws["first"])
-        text += f", extrapolated {np.polyfit(inverse, laws['independent'], 1)[1]:.3f}"
-    return f"{text}, asymptotically {1 / (2 * gamma) - 1:.3f}"
+    table = _of_side(tables.require("error_exponents"), steep)
+    if table.empty:
+        raise NoFitError("the sharp theory was computed for no such gamma")
+    beside: dict[str, Measurement] = {}
+    largest: dict[float, float] = {}
+    for key, group in table.groupby("gamma"):
+        gamma = float(str(key))
+        means = group.groupby(["n_directions", "first", "last", "second_layer"])["exponent"].mean()
+        wide = means.unstack("second_layer").reset_index()  # noqa: PD010
+        wide = wide.sort_values("n_directions")
+        gaps = wide["independent"] - wide["tail"]
+        top = wide.iloc[-1]
+        values = {
+            f"minus the tail sum's, d1 = {width}": gap
+            for width, gap in zip(wide["n_directions"], gaps, strict=True)
+        }
+        at = f"d1 = {top['n_directions']:.0f}"
+        values |= {at: top["independent"], f"{at}, same sample": top["same_sample"]}
+        laws = wide[wide["last"] >= WIDE * wide["first"]]
+        if len(laws) > 1:
+            # Linear in the share of the window that either end touches, to 0; windows too narrow
+            # to show a law take no part.
+            inverse = 1 / np.log(laws["last"] / laws["first"])
+            values["extrapolated"] = np.polyfit(inverse, laws["independent"], 1)[1]
+        values["asymptotic law"] = 1 / (2 * gamma) - 1
+        beside |= {
+            f"exponent at gamma {gamma:g}, {name}": number(float(value), group, "exponents", _DRAW)
+            for name, value in values.items()
+        }
+        largest[gamma] = float(gaps.iloc[-1])
+    farthest = max(largest, key=lambda gamma: abs(largest[gamma]))
+    of = table[table["gamma"] == farthest]
+    found = number(largest[farthest], of, "exponents", _DRAW, f"gamma {farthest:g}, largest d1")
+    return replace(found, beside=beside)

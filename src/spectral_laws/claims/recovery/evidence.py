@@ -9,7 +9,7 @@ from functools import partial
 
 from spectral_laws.claims.evidence import Evidence
 from spectral_laws.claims.recovery.depth import measure_kernel_gap
-from spectral_laws.claims.recovery.errors import measure_flat_exponent, measure_steep_exponent
+from spectral_laws.claims.recovery.errors import measure_error_exponent, measure_theory
 from spectral_laws.claims.recovery.overlaps import (
     measure_angle_decay,
     measure_sharp_error,
@@ -32,13 +32,15 @@ def _with_true_features(measure: Callable[..., Measurement]) -> Evidence:
     return Evidence(measure, {"true features": partial(measure, features="hermite")})
 
 
-def _of_errors(measure: Callable[..., Measurement]) -> Evidence:
+def _of_errors(*, steep: bool) -> Evidence:
+    measure = partial(measure_error_exponent, steep=steep)
     return Evidence(
         measure,
         {
             "same-sample second layer": partial(measure, second_layer="same_sample"),
             "outliers-only second layer": partial(measure, second_layer="outliers"),
             "true features": partial(measure, features="hermite"),
+            "sharp theory": partial(measure_theory, steep=steep),
         },
     )
 
@@ -52,8 +54,8 @@ RECOVERY: dict[str, Evidence] = {
     "A2": _with_true_features(measure_transition),
     "A3": _with_true_features(measure_recovery_order),
     "A4": _with_true_features(measure_angle_decay),
-    "A5": _of_errors(measure_steep_exponent),
-    "A6": _of_errors(measure_flat_exponent),
+    "A5": _of_errors(steep=True),
+    "A6": _of_errors(steep=False),
     "A7": Evidence(measure_kernel_gap),
     "A8": _with_true_features(measure_smoothing),
     "A9": _of_perturbation(measure_expansion_order),

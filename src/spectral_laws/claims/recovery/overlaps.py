@@ -13,6 +13,7 @@ from spectral_laws.claims.resampling import (
     Vector,
     common_slope,
     log_of,
+    number,
     slope,
 )
 from spectral_laws.claims.selections import (
@@ -22,16 +23,14 @@ from spectral_laws.claims.selections import (
     dimensions_text,
     fixed_width_study,
     identity_readout,
+    left_out_text,
     with_features,
 )
 from spectral_laws.claims.tables import ClaimTables
 from spectral_laws.claims.verdicts import Measurement
 from spectral_laws.errors import NoFitError
+from spectral_laws.fitting.recovery_windows import FAR, HIDDEN, RECOVERED
 
-FAR = 4.0
-"""Well above (below) the half-recovery sample size: this many times it (a quarter of it)."""
-HIDDEN, RECOVERED = 0.1, 0.9
-"""cos^2 of a direction that counts as hidden or as recovered."""
 CHANCE = 0.02
 """Largest d1 / D, the overlap of a direction with d1 random ones, at which hidden means <= 0.1."""
 LARGE = 20100
@@ -58,7 +57,6 @@ def measure_transition(
     rows = rows.assign(below=below, above=above)[below | above].reset_index(drop=True)
     cos2 = rows["cos2"].to_numpy(np.float64)
     is_below, is_above = rows["below"].to_numpy(bool), rows["above"].to_numpy(bool)
-
     if not is_below.any() or not is_above.any():
         raise NoFitError(
             f"{int(is_below.sum())} overlaps well below n*, {int(is_above.sum())} well above; "
@@ -76,13 +74,13 @@ def measure_transition(
     return resampling.measure(
         rows,
         lambda index: min(shares(index)),
+        units="overlaps",
         cluster=TEACHER,
-        n=len(rows),
-        reason=(
-            f"{int(is_below.sum())} overlaps well below n*, share hidden {hidden:.3g}; "
-            f"{int(is_above.sum())} well above, share recovered {recovered:.3g}; "
-            f"{count_groups(rows, TEACHER)} teachers"
-        ),
+        scope=dimensions_text(rows),
+        beside={
+            "share hidden well below n*": number(hidden, rows[is_below], "overlaps", TEACHER),
+            "share recovered well above n*": number(recovered, rows[is_above], "overlaps", TEACHER),
+        },
     )
 
 
@@ -107,13 +105,10 @@ def measure_angle_decay(
     return resampling.measure(
         rows,
         common_slope(log_of(rows, "sample_size"), log_of(rows, "gap"), rows, CURVE),
+        units="overlaps",
         cluster=TEACHER,
-        n=len(rows),
-        reason=(
-            f"{len(rows)} overlaps of {count_groups(rows, CURVE)} directions, "
-            f"{count_groups(rows, TEACHER)} teachers; {int((~positive).sum())} overlaps of exactly "
-            "1 left out"
-        ),
+        scope=f"{dimensions_text(rows)}, {count_groups(rows, CURVE)} directions"
+        f"{left_out_text(int((~positive).sum()), 'overlaps of exactly 1')}",
     )
 
 
@@ -133,42 +128,46 @@ def measure_smoothing(
     gaussian = features == "equivalent"
     table = table[table["degree"] == 1] if gaussian else with_features(table, features)
     study = fixed_width_study(table)
-    name = study["study"].iloc[0]
     strongest = study[study["direction"] == 1]
     curves = TeacherCurves.of(strongest, "cos2", levels=[HIDDEN, RECOVERED])
+    scope = f"study {study['study'].iloc[0]}, {curves.text()}"
     if len(curves.dimensions) < 3:
         raise NoFitError(
-            f"study {name} has no three dimensions at which mean cos^2 of direction 1 rises "
-            f"through {HIDDEN} and {RECOVERED} inside the grid: {curves.text()}"
+            f"mean cos^2 of direction 1 does not rise through {HIDDEN} and {RECOVERED} inside the "
+            f"grid at three dimensions: {scope}"
         )
     log_d = np.log(np.array(curves.dimensions, dtype=np.float64))
 
     def widths(index: Index) -> Vector:
         return curves.log_crossings(index, RECOVERED) - curves.log_crossings(index, HIDDEN)
 
-    found = widths(np.arange(len(curves.rows)))
-    listing = ", ".join(
-        f"{width:.3g} at d = {d}" for d, width in zip(curves.dimensions, found, strict=True)
-    )
+    rows = curves.rows
+    found = zip(curves.dimensions, widths(np.arange(len(rows))), strict=True)
     return resampling.measure(
-        curves.rows,
+        rows,
         lambda index: slope(log_d, widths(index)),
+        units="curves",
         cluster=TEACHER,
         strata=["degree", "dimension"],
-        n=len(curves.rows),
-        reason=(
-            f"{len(curves.rows)} teachers, study {name}, {curves.text()}; width in log n {listing}"
-        ),
+        scope=scope,
+        beside={
+            f"width in log n at d = {d}": number(
+                float(width), rows[rows["dimension"] == d], "curves", TEACHER
+            )
+            for d, width in found
+        },
     )
 
 
 def measure_sharp_error(
     tables: ClaimTables, resampling: Resampling, *, features: Features = "equivalent"
 ) -> Measurement:
-    """A12: largest |predicted - measured| cos^2 where either is 1/2 or more.
+    """A12: largest |predicted - measured| cos^2 of a teacher, median over teachers.
 
-    The prediction is a limit, so it is judged at D >= 20100 (d = 200 at degree 2), or else at the
-    largest D there is; the reason says which and states the errors at the other dimensions.
+    Of directions where either is 1/2 or more. The prediction is a limit, so it is judged at
+    D >= 20100 (d = 200 at degree 2), or else at the largest D there is. Beside it stand the least
+    and the most of the teachers' errors (the most is the largest of all), the mean over
+    directions, and the errors at the other dimensions.
 
     Raises:
         NoFitError: if no direction is recovered, or there are too few teachers.
@@ -178,26 +177,25 @@ def measure_sharp_error(
     if table.empty:
         raise NoFitError("no direction is recovered")
     table = table.assign(error=(table["predicted_cos2"] - table["cos2"]).abs())
-    largest = int(table["feature_dimension"].max())
-    judged = table["feature_dimension"] >= min(LARGE, largest)
-    rows = table[judged].reset_index(drop=True)
-    error = rows["error"].to_numpy(np.float64)
-    note = "" if largest >= LARGE else f", the largest there is, below {LARGE}"
-    others = [
-        f"{group['error'].max():.3g} and {group['error'].mean():.2g} at d = {d}"
-        for d, group in table[~judged].groupby("dimension")
-    ]
+    judged = table["feature_dimension"] >= min(LARGE, int(table["feature_dimension"].max()))
+    rows = table[judged]
+    teachers = rows.groupby(list(TEACHER.columns))["error"].max().reset_index()
+    error = teachers["error"].to_numpy(np.float64)
+    beside = {
+        "smallest of all teachers": number(float(error.min()), teachers, "teachers", TEACHER),
+        "largest of all teachers": number(float(error.max()), teachers, "teachers", TEACHER),
+        "mean over directions": number(float(rows["error"].mean()), rows, "overlaps", TEACHER),
+    }
+    for d, group in table[~judged].groupby("dimension"):
+        for name, value in (("largest", group["error"].max()), ("mean", group["error"].mean())):
+            beside[f"{name} at d = {d}"] = number(float(value), group, "overlaps", TEACHER)
     return resampling.measure(
-        rows,
-        lambda index: float(error[index].max()),
+        teachers,
+        lambda index: float(np.median(error[index])),
+        units="teachers",
         cluster=TEACHER,
-        n=len(rows),
-        reason=(
-            f"{len(rows)} overlaps of {count_groups(rows, CURVE)} recovered directions, "
-            f"{count_groups(rows, TEACHER)} teachers, {dimensions_text(rows)} "
-            f"(D = {rows['feature_dimension'].min()}{note}); mean |error| {error.mean():.2g}"
-            + (f"; elsewhere largest and mean {', '.join(others)}" if others else "")
-        ),
+        scope=f"{dimensions_text(rows)}, D = {rows['feature_dimension'].min()}",
+        beside=beside,
     )
 
 

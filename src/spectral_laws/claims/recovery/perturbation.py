@@ -9,12 +9,12 @@ import numpy as np
 import pandas as pd
 
 from spectral_laws.claims.resampling import TEACHER, Index, Resampling, common_slope, log_of
-from spectral_laws.claims.selections import CURVE, count_groups
+from spectral_laws.claims.selections import CURVE, dimensions_text, left_out_text
 from spectral_laws.claims.tables import ClaimTables
 from spectral_laws.claims.verdicts import Measurement
 from spectral_laws.errors import NoFitError
 
-_MATRIX = ["study", *TEACHER]
+_MATRIX = ["study", *TEACHER.columns]
 
 
 def measure_expansion_order(
@@ -23,8 +23,8 @@ def measure_expansion_order(
     """A9: slope of log error of the first-order expansion on log ||Delta||.
 
     Every direction of every teacher has its own intercept. Only rows with ||Delta|| below half the
-    eigenvalue's gap count: beyond it the expansion does not apply. The reason states by how much
-    the Davis-Kahan bound exceeds the true angle, over all rows, and how that grows with k.
+    eigenvalue's gap count: beyond it the expansion does not apply. Beside it stands by how much the
+    Davis-Kahan bound exceeds the true angle, over all rows, and how that grows with k.
 
     Raises:
         NoFitError: if no direction has two sample sizes so large.
@@ -37,25 +37,27 @@ def measure_expansion_order(
             f"no direction of degree {degree} has two sample sizes at which the perturbation is "
             "below half the gap"
         )
+    beside = _looseness(table, resampling)
     return resampling.measure(
         rows,
         common_slope(log_of(rows, "operator_norm"), log_of(rows, "expansion_error"), rows, CURVE),
+        units="eigenvectors",
         cluster=TEACHER,
-        n=len(rows),
-        reason=(
-            f"{len(rows)} eigenvectors of {count_groups(rows, CURVE)} directions, "
-            f"{count_groups(rows, TEACHER)} teachers, of {len(table)} with larger perturbations; "
-            f"{_looseness(table, resampling)}"
-        ),
+        scope=f"{dimensions_text(rows)}"
+        f"{left_out_text(len(table) - len(rows), 'with larger perturbations')}",
+        beside=beside,
     )
 
 
-def _looseness(table: pd.DataFrame, resampling: Resampling) -> str:
-    """Davis-Kahan bound over the sine of the true angle, by k."""
+def _looseness(table: pd.DataFrame, resampling: Resampling) -> dict[str, Measurement]:
+    """Davis-Kahan bound over the sine of the true angle, at the first and last k, and its growth.
+
+    The former are geometric means over the teachers with the most directions.
+    """
     rows = table.assign(ratio=table["davis_kahan"] / table["sin_theta"]).reset_index(drop=True)
     widest = rows[rows["n_directions"] == rows["n_directions"].max()]
     last = int(widest["direction"].max())
-    means = []
+    found = {}
     for k in (1, last):
         ends = widest[widest["direction"] == k].reset_index(drop=True)
         log_ratio = log_of(ends, "ratio")
@@ -63,15 +65,17 @@ def _looseness(table: pd.DataFrame, resampling: Resampling) -> str:
         def mean(index: Index, log_ratio: np.ndarray = log_ratio) -> float:
             return math.exp(float(log_ratio[index].mean()))
 
-        means.append(resampling.text(ends, mean, cluster=TEACHER))
-    growth = common_slope(
-        log_of(rows, "direction"), log_of(rows, "ratio"), rows, [*_MATRIX, "sample_size"]
-    )
-    exponent = resampling.text(rows, growth, cluster=TEACHER)
-    return (
-        f"the Davis-Kahan bound is {means[0]} times the true sine at k = 1 and {means[1]} at "
-        f"k = {last} (geometric means over teachers of {last} directions); it grows as k^{exponent}"
-    )
+        found[f"Davis-Kahan bound over the true sine, k = {k}"] = resampling.beside(
+            ends, mean, units="eigenvectors", cluster=TEACHER
+        )
+    if last > 1:
+        growth = common_slope(
+            log_of(rows, "direction"), log_of(rows, "ratio"), rows, [*_MATRIX, "sample_size"]
+        )
+        found["exponent in k of that ratio"] = resampling.beside(
+            rows, growth, units="eigenvectors", cluster=TEACHER
+        )
+    return found
 
 
 def measure_noise_exponent(
@@ -89,12 +93,9 @@ def measure_noise_exponent(
     return resampling.measure(
         rows,
         common_slope(log_ratio, log_of(rows, "operator_norm"), rows, _MATRIX),
+        units="matrices",
         cluster=TEACHER,
-        n=len(rows),
-        reason=(
-            f"{len(rows)} matrices of {count_groups(rows, _MATRIX)} teachers, n/D = "
-            f"{span.min():.3g} to {span.max():.3g}"
-        ),
+        scope=f"{dimensions_text(rows)}, n/D = {span.min():.3g} to {span.max():.3g}",
     )
 
 

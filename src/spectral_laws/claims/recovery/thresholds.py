@@ -7,10 +7,9 @@ import numpy as np
 import pandas as pd
 from scipy.stats import rankdata
 
-from spectral_laws.claims.resampling import TEACHER, Index, Resampling, Vector, log_of
+from spectral_laws.claims.resampling import TEACHER, Index, Resampling, Vector, log_of, number
 from spectral_laws.claims.selections import (
     Features,
-    count_groups,
     dimensions_text,
     growing_width_study,
     identity_readout,
@@ -32,10 +31,10 @@ def measure_threshold_exponent(
 ) -> Measurement:
     """A1: slopes of log n*_i on log(1/lambda_i^2) and on log D, fitted together.
 
-    The claim has slope 1 on both, so the value is the slope farther from 1; the reason states both,
-    those of the sharp theory, and those of a study whose width grows with d as in the paper. The
-    law is one of weak directions (n* lambda^2 / D tends to 1 as lambda does to 0), so the study
-    with the most directions per teacher is judged.
+    The claim has slope 1 on both, so the value is the slope farther from 1. Beside it stand the
+    other, those of the sharp theory, and those of a study whose width grows with d as in the
+    paper. The law is one of weak directions (n* lambda^2 / D tends to 1 as lambda does to 0), so
+    the study with the most directions per teacher is judged.
 
     Raises:
         NoFitError: without a degree-2 study of two dimensions and two strengths inside the grid.
@@ -56,20 +55,26 @@ def measure_threshold_exponent(
     def one(which: int) -> Callable[[Index], float]:
         return lambda index: float(slopes(index)[which])
 
-    both = [resampling.text(rows, one(i), cluster=TEACHER) for i in range(2)]
+    beside = {
+        name: resampling.beside(rows, one(i), units="directions", cluster=TEACHER)
+        for i, name in enumerate(_NAMES)
+    }
+    del beside[_NAMES[judged]]
+    beside |= _theory(rows) | _decades(rows) | _paper_proportions(table, study)
     return resampling.measure(
         rows,
         one(judged),
+        units="directions",
         cluster=TEACHER,
-        n=len(rows),
-        reason=(
-            f"{_NAMES[0]} {both[0]}, {_NAMES[1]} {both[1]}, the one farther from 1 is judged "
-            f"(sharp theory {_theory(rows)}); {len(rows)} directions of "
-            f"{count_groups(rows, TEACHER)} teachers, study {rows['study'].iloc[0]}, "
-            f"{rows['dimension'].nunique()} dimensions, n* over {_decades(rows)}; "
-            f"{left_out_text(left_out)}{_paper_proportions(table, study)}"
-        ),
-        scope=f"{dimensions_text(rows)}, {_NAMES[judged]}",
+        scope=f"{_NAMES[judged]}, {_study_text(rows, left_out)}",
+        beside=beside,
+    )
+
+
+def _study_text(rows: pd.DataFrame, left_out: int) -> str:
+    return (
+        f"study {rows['study'].iloc[0]}, {dimensions_text(rows)}"
+        f"{left_out_text(left_out, 'directions off the grid')}"
     )
 
 
@@ -86,37 +91,46 @@ def _joint_slopes(rows: pd.DataFrame, column: str) -> Callable[[Index], Vector]:
     return slopes
 
 
-def _slopes_text(rows: pd.DataFrame, column: str) -> str:
+def _both_slopes(
+    rows: pd.DataFrame, column: str, where: str, scope: str = ""
+) -> dict[str, Measurement]:
+    """Both slopes of ``column``, where it is known; empty if they cannot be told apart."""
     known = rows[rows[column].notna()]
-    first, second = _joint_slopes(known, column)(np.arange(len(known)))
-    return f"{first:.3g} and {second:.3g}"
+    values = _joint_slopes(known, column)(np.arange(len(known)))
+    return {
+        f"{name}, {where}": number(float(value), known, "directions", TEACHER, scope)
+        for name, value in zip(_NAMES, values, strict=True)
+        if not np.isnan(value)
+    }
 
 
-def _theory(rows: pd.DataFrame) -> str:
-    return _slopes_text(rows, "predicted_half_recovery")
+def _theory(rows: pd.DataFrame, where: str = "sharp theory") -> dict[str, Measurement]:
+    return _both_slopes(rows, "predicted_half_recovery", where)
 
 
-def _decades(rows: pd.DataFrame) -> str:
+def _decades(rows: pd.DataFrame) -> dict[str, Measurement]:
+    """How many decades n* spans, over all dimensions and at least at every single one."""
     sizes = rows.groupby("dimension")["half_recovery"]
     inside = np.log10(sizes.max() / sizes.min()).min()
     whole = math.log10(rows["half_recovery"].max() / rows["half_recovery"].min())
-    return f"{whole:.2g} decades, {inside:.2g} at one dimension"
+    names = {"decades of n*": whole, "decades of n* at one dimension": inside}
+    return {
+        name: number(float(value), rows, "directions", TEACHER) for name, value in names.items()
+    }
 
 
-def _paper_proportions(table: pd.DataFrame, judged: pd.DataFrame) -> str:
-    """The same slopes where d1 grows with d, unless that is the study judged."""
+def _paper_proportions(table: pd.DataFrame, judged: pd.DataFrame) -> dict[str, Measurement]:
+    """The same slopes where d1 grows with d as d^eps, unless that is the study judged."""
     try:
         study = growing_width_study(table)
     except NoFitError:
-        return ""
+        return {}
     rows, left_out = uncensored(study)
-    name = rows["study"].iloc[0] if len(rows) else ""
-    if not name or name == judged["study"].iloc[0]:
-        return ""
-    return (
-        f". At the paper's own proportions (d1 grows as d^eps, study {name}, "
-        f"{dimensions_text(rows)}, {len(rows)} directions, {left_out} left out) the slopes are "
-        f"{_slopes_text(rows, 'half_recovery')}, by sharp theory {_theory(rows)}"
+    if rows.empty or rows["study"].iloc[0] == judged["study"].iloc[0]:
+        return {}
+    where = "d1 growing with d"
+    return _both_slopes(rows, "half_recovery", where, _study_text(rows, left_out)) | _theory(
+        rows, f"{where}, sharp theory"
     )
 
 
@@ -135,7 +149,7 @@ def measure_recovery_order(
     table = table[table["gamma"] > 0]
     correlations = []
     undecided = 0
-    for key, teacher in table.groupby(["study", *TEACHER]):
+    for key, teacher in table.groupby(["study", *TEACHER.columns]):
         place = teacher["half_recovery"].where(
             teacher["censored"].eq("no"), teacher["censored"].map(_CENSORED_RANK)
         )
@@ -144,19 +158,17 @@ def measure_recovery_order(
             continue
         ranks = [rankdata(values) for values in (teacher["direction"], place)]
         correlations.append([*key, float(np.corrcoef(ranks)[0, 1])])
-    rows = pd.DataFrame(correlations, columns=["study", *TEACHER, "rho"])
+    rows = pd.DataFrame(correlations, columns=["study", *TEACHER.columns, "rho"])
     if rows.empty:
         raise NoFitError("no teacher has three directions and two distinct recovery sizes")
     rho = rows["rho"].to_numpy(np.float64)
     return resampling.measure(
         rows,
         lambda index: float(rho[index].mean()),
+        units="correlations",
         cluster=TEACHER,
-        n=len(rows),
-        reason=(
-            f"{len(rows)} teachers of studies {', '.join(sorted(rows['study'].unique()))}; "
-            f"{undecided} without an order inside the grid left out"
-        ),
+        scope=f"{rows['study'].nunique()} studies, {dimensions_text(rows)}"
+        f"{left_out_text(undecided, 'teachers without an order')}",
     )
 
 
@@ -170,7 +182,7 @@ def measure_readout_ratio(
     """A10: geometric mean of n*_k under another readout over n*_k under identity, paired.
 
     Pairs agree in degree, dimension, widths, gamma, noise, seed, direction and the weight itself,
-    so they have one teacher and one set of inputs. The reason adds the other readouts.
+    so they have one teacher and one set of inputs. The other readouts stand beside.
 
     Raises:
         NoFitError: if there is no pair with both sizes inside the grid for every seed.
@@ -179,21 +191,20 @@ def measure_readout_ratio(
     pairs, left_out = _readout_pairs(table, readout)
     if pairs.empty:
         raise NoFitError(f"no teacher was recovered under both {readout} and identity")
-    others = ""
+    beside = {}
     for other in sorted(set(table["readout"]) - {"identity", readout}):
         rows, _ = _readout_pairs(table, other)
         if len(rows):
-            ratio = resampling.text(rows, _geometric_mean(rows), cluster=TEACHER)
-            others += f"; {other} over identity {ratio} of {len(rows)} pairs"
+            beside[f"{other} over identity"] = resampling.beside(
+                rows, _geometric_mean(rows), units="pairs of directions", cluster=TEACHER
+            )
     return resampling.measure(
         pairs,
         _geometric_mean(pairs),
+        units="pairs of directions",
         cluster=TEACHER,
-        n=len(pairs),
-        reason=(
-            f"{len(pairs)} pairs of {count_groups(pairs, TEACHER)} teachers, "
-            f"{dimensions_text(pairs)}; {left_out_text(left_out)}{others}"
-        ),
+        scope=f"{dimensions_text(pairs)}{left_out_text(left_out, 'directions off the grid')}",
+        beside=beside,
     )
 
 
@@ -207,7 +218,7 @@ def _readout_pairs(table: pd.DataFrame, readout: str) -> tuple[pd.DataFrame, int
     families = table.loc[table["readout"] == readout, family].drop_duplicates()
     either = table[table["readout"].isin(["identity", readout])]
     rows, left_out = uncensored(either.merge(families))
-    key = [*TEACHER, "feature_dimension", "n_directions", "gamma", "noise", "direction"]
+    key = [*TEACHER.columns, "feature_dimension", "n_directions", "gamma", "noise", "direction"]
     columns = [*key, "weight", "half_recovery"]
     pairs = identity_readout(rows)[columns].merge(
         rows.loc[rows["readout"] == readout, columns], on=key, suffixes=("_identity", "_other")

@@ -1,1 +1,0 @@
-"""Measurements of the claims on the race of the optimizers."""
