@@ -1,23 +1,20 @@
-import re
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from spectral_laws.claims.recovery.errors import (
-    measure_flat_exponent,
-    measure_steep_exponent,
-    tail_sum,
-    weight_squares,
-)
+from spectral_laws.claims.recovery.errors import measure_error_exponent, measure_theory
 from spectral_laws.claims.tables import ClaimTables
 from spectral_laws.errors import NoFitError
 from spectral_laws.recovery.scaling_laws import tail_mse
 from spectral_laws.recovery.teacher import draw_weights
 
+STEEP, FLAT = (partial(measure_error_exponent, steep=steep) for steep in (True, False))
+
 CASES = {
-    "A5": (measure_steep_exponent, {"gamma": 1.0, "law": "mse"}),
-    "A6": (measure_flat_exponent, {"gamma": 0.4, "law": "explained", "width": 60}),
+    "A5": (STEEP, {"gamma": 1.0, "law": "mse"}),
+    "A6": (FLAT, {"gamma": 0.4, "law": "explained", "width": 60}),
 }
 
 
@@ -33,14 +30,6 @@ def tail_exponent(world, *, gamma, law, width=30, dimension=64):
     return np.polyfit(np.log(grid), np.log(tail if law == "mse" else 1 - tail), 1)[0]
 
 
-def test_weights_and_tail_sum_are_those_of_the_recovery_room():
-    weights = draw_weights(17, 0.7, np.random.default_rng(3))
-    squares = weight_squares(17, 0.7)
-    assert squares == pytest.approx(weights**2, rel=1e-12)
-    sizes = np.geomspace(100, 1e5, 50)
-    assert tail_sum(sizes, 300.0, squares) == pytest.approx(tail_mse(sizes, 300, weights))
-
-
 @pytest.mark.parametrize("claim", CASES)
 @pytest.mark.parametrize(
     ("difference", "expected"),
@@ -52,9 +41,11 @@ def test_difference_of_exponents(world, resampling, verdict, claim, difference, 
     metrics = world["metrics"](exponent=tail + difference, **case)
     result = measure(ClaimTables(metrics=metrics), resampling)
     assert result.value == pytest.approx(difference, abs=0.03)
-    assert result.ci_low - 0.01 < difference < result.ci_high + 0.01
-    stated = float(re.search(r"against (-?[\d.]+)", result.reason).group(1))
-    assert stated == pytest.approx(tail, abs=0.01)
+    assert result.low - 0.01 < difference < result.high + 0.01
+    name = f"gamma{case['gamma']} d = 64"
+    beside = {name: measurement.value for name, measurement in result.beside.items()}
+    assert beside[f"exponent of the tail sum, {name}"] == pytest.approx(tail, abs=0.01)
+    assert beside[f"exponent, {name}"] == pytest.approx(tail + difference, abs=0.03)
     assert verdict(claim, result) == expected
 
 
@@ -69,9 +60,11 @@ def test_the_study_farthest_from_the_tail_sum_is_judged(world, resampling, claim
         ]
     )
     result = measure(ClaimTables(metrics=metrics), resampling)
-    assert [result.value, result.ci_low, result.ci_high] == pytest.approx([0.3] * 3, abs=0.01)
-    assert result.n == 10
-    assert result.scope == "d = 64 to 81"
+    assert [result.value, result.low, result.high] == pytest.approx([0.3] * 3, abs=0.01)
+    # Five teachers at d = 81 make the value, five more at d = 64 stand beside.
+    assert (result.n_units, result.n_clusters) == (5, 5)
+    assert result.scope.startswith(f"gamma{case['gamma']} d = 81, ")
+    assert sum(name.startswith("exponent, ") for name in result.beside) == 2
 
 
 @pytest.mark.parametrize("claim", CASES)
@@ -117,13 +110,13 @@ def test_the_window_needs_three_sizes_and_eighteen_directions(world, resampling)
         kept = metrics[metrics["sample_size"].isin(inside[:count])]
         tables = ClaimTables(metrics=pd.concat([kept, outside]))
         if fits:
-            assert "3 sizes over a factor" in measure(tables, resampling).reason
+            assert "3 sizes over a factor" in measure(tables, resampling).scope
         else:
             with pytest.raises(NoFitError, match="3 sample sizes"):
                 measure(tables, resampling)
     measure(ClaimTables(metrics=world["metrics"](exponent=-0.6, width=18, **case)), resampling)
     narrow = world["metrics"](exponent=-0.6, width=17, **case)
-    with pytest.raises(NoFitError, match="h = d1/2 >= 9"):
+    with pytest.raises(NoFitError, match="no study"):
         measure(ClaimTables(metrics=narrow), resampling)
 
 
@@ -142,21 +135,38 @@ def test_too_few_seeds(world, resampling):
         measure(ClaimTables(metrics=metrics), resampling)
 
 
-@pytest.mark.parametrize(("claim", "gamma"), [("A5", 0.8), ("A6", 0.4)])
-def test_reason_states_the_sharp_theory_of_wider_teachers(world, resampling, claim, gamma):
-    measure, case = CASES[claim]
-    metrics = world["metrics"](exponent=0.3, **case)
-    with_theory = ClaimTables(metrics=metrics, error_exponents=world["error_exponents"](gap=-0.03))
-    reason = measure(with_theory, resampling).reason
-    assert f"gamma {gamma:g}: independent minus tail sum -0.030, -0.030, -0.030" in reason
-    other = 0.4 if gamma == 0.8 else 0.8
-    assert f"gamma {other:g}:" not in reason
+@pytest.mark.parametrize(("steep", "gamma"), [(True, 0.8), (False, 0.4)])
+def test_the_sharp_theory_of_wider_teachers(world, resampling, steep, gamma):
+    table = world["error_exponents"](gap=-0.03)
+    narrow = table["n_directions"] == 30  # directions 3 to 6: too narrow a window for a law
+    table.loc[narrow & (table["second_layer"] != "tail"), "exponent"] += 1
+    tables = ClaimTables(error_exponents=table)
+    result = measure_theory(tables, resampling, steep=steep)
+    assert result.value == pytest.approx(-0.03)
+    assert not result.judged
+    assert result.low is None
+    assert all(name.startswith(f"exponent at gamma {gamma:g}, ") for name in result.beside)
+    values = {name.split(", ", 1)[1]: one.value for name, one in result.beside.items()}
     asymptotic = 1 / (2 * gamma) - 1
-    assert f"extrapolated {asymptotic + 0.1:.3f}, asymptotically {asymptotic:.3f}" in reason
     at_largest = asymptotic + 0.1 - 0.2 / np.log(60 / 3)
-    assert f"{at_largest:.3f} at d1 = 300 (same sample {at_largest + 0.2:.3f})" in reason
-    narrow = with_theory.error_exponents.copy()  # d1 = 30: directions 3 to 6
-    narrow.loc[narrow["n_directions"] == 30, "exponent"] += 1
-    other = measure(ClaimTables(metrics=metrics, error_exponents=narrow), resampling).reason
-    assert f"extrapolated {asymptotic + 0.1:.3f}, asymptotically" in other
-    assert "sharp theory" not in measure(ClaimTables(metrics=metrics), resampling).reason
+    assert values == pytest.approx(
+        {
+            "minus the tail sum's, d1 = 30": 0.97,
+            "minus the tail sum's, d1 = 100": -0.03,
+            "minus the tail sum's, d1 = 300": -0.03,
+            "d1 = 300": at_largest,
+            "d1 = 300, same sample": at_largest + 0.2,
+            "extrapolated": asymptotic + 0.1,
+            "asymptotic law": asymptotic,
+        }
+    )
+
+
+def test_the_sharp_theory_farthest_from_the_tail_sum_is_shown(world, resampling):
+    table = world["error_exponents"](gammas=(0.8, 1.5))
+    far = (table["gamma"] == 0.8) & (table["second_layer"] == "tail")
+    table.loc[far, "exponent"] += 0.1
+    result = measure_theory(ClaimTables(error_exponents=table), resampling, steep=True)
+    assert result.value == pytest.approx(0.01 - 0.1)
+    with pytest.raises(NoFitError, match="no such gamma"):
+        measure_theory(ClaimTables(error_exponents=table), resampling, steep=False)

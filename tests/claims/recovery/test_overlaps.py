@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -44,8 +46,12 @@ def test_a2_is_the_smaller_share(world, resampling):
     assert recovered < hidden
     result = measure_transition(tables, resampling)
     assert result.value == pytest.approx(recovered)
-    assert f"share hidden {hidden:.3g}" in result.reason
-    assert result.ci_low <= result.value <= result.ci_high
+    shares = {name: (one.value, one.n_units) for name, one in result.beside.items()}
+    assert shares == {
+        "share hidden well below n*": (pytest.approx(hidden), int((ratio <= 0.25).sum())),
+        "share recovered well above n*": (pytest.approx(recovered), int((ratio >= 4).sum())),
+    }
+    assert result.low <= result.value <= result.high
 
 
 def test_a2_counts_directions_beyond_the_grid(world, resampling):
@@ -79,10 +85,10 @@ def test_a2_ignores_degree_1_and_other_readouts_and_features(world, resampling):
     )
     expected = measure_transition(main, resampling)
     result = measure_transition(both, resampling)
-    assert (result.value, result.n) == (expected.value, expected.n)
+    assert (result.value, result.n_units) == (expected.value, expected.n_units)
     alone = measure_transition(other[-1], resampling, features="hermite")
     true = measure_transition(both, resampling, features="hermite")
-    assert (true.value, true.n) == (alone.value, alone.n)
+    assert (true.value, true.n_units) == (alone.value, alone.n_units)
     assert true.value < result.value
     with pytest.raises(NoFitError, match="0 overlaps well below"):
         measure_transition(main, resampling, features="hermite")
@@ -141,7 +147,7 @@ def test_a4_uses_points_beyond_four_times_half_recovery_only(world, resampling):
         ClaimTables(thresholds=tables.thresholds, directions=spoiled), resampling
     )
     assert result.value == measure_angle_decay(tables, resampling).value
-    assert result.n == int((~near).sum())
+    assert result.n_units == int((~near).sum())
 
 
 def test_a4_needs_two_points(world, resampling):
@@ -155,7 +161,7 @@ def test_a4_needs_two_points(world, resampling):
 def test_a8_slope_of_the_width(world, resampling, verdict, slope, expected):
     result = measure_smoothing(ClaimTables(directions=world["widths"](slope)), resampling)
     assert result.value == pytest.approx(slope, abs=0.05)
-    assert result.ci_low < slope < result.ci_high
+    assert result.low < slope < result.high
     assert verdict("A8", result) == expected
 
 
@@ -168,13 +174,14 @@ def test_a8_takes_one_study_of_degree_1_and_fixed_width(world, resampling):
     tables = ClaimTables(directions=pd.concat([*others, world["widths"](-0.4)]))
     result = measure_smoothing(tables, resampling)
     assert result.value == pytest.approx(-0.4, abs=0.05)
-    assert result.n == 20
-    assert "study smoothing" in result.reason
-    assert "4.55 at d = 200" not in result.reason  # 4 - 0.4 log 4 = 3.45
-    assert "3.4" in result.reason.split(" at d = 200")[0][-4:]
+    assert result.n_units == 20
+    assert result.scope == "study smoothing, d = [25, 50, 100, 200]"
+    # From 0.1 to 0.9 of a curve that is linear in log n
+    width = result.beside["width in log n at d = 200"]
+    assert (width.value, width.n_units) == (pytest.approx(4 - 0.4 * np.log(4), abs=0.1), 5)
     true = measure_smoothing(tables, resampling, features="hermite")
     assert true.value == pytest.approx(0.4, abs=0.05)
-    assert true.scope == "d = 64 to 400"
+    assert true.scope == "study true, d = [64, 100, 400]"
 
 
 def test_a8_leaves_out_dimensions_outside_the_grid(world, resampling):
@@ -182,8 +189,8 @@ def test_a8_leaves_out_dimensions_outside_the_grid(world, resampling):
     hidden = directions["dimension"] == 25
     directions.loc[hidden, "cos2"] = directions.loc[hidden, "cos2"].clip(lower=0.12)
     result = measure_smoothing(ClaimTables(directions=directions), resampling)
-    assert result.n == 15
-    assert "d = [50, 100, 200], no crossing inside the grid at d = [25]" in result.reason
+    assert result.n_units == 15
+    assert "d = [50, 100, 200], no crossing inside the grid at d = [25]" in result.scope
     directions.loc[directions["dimension"] == 200, "cos2"] = 0.05
     with pytest.raises(NoFitError, match=r"d = \[50, 100\], no crossing .* at d = \[25, 200\]"):
         measure_smoothing(ClaimTables(directions=directions), resampling)
@@ -194,37 +201,48 @@ def test_a8_one_teacher_above_the_level_by_chance_keeps_its_dimension(world, res
     lucky = (directions["dimension"] == 25) & (directions["seed"] == 1)
     directions.loc[lucky, "cos2"] = directions.loc[lucky, "cos2"].clip(lower=0.15)
     result = measure_smoothing(ClaimTables(directions=directions), resampling)
-    assert result.n == 20
+    assert result.n_units == 20
     mean = directions[directions["dimension"] == 25].groupby("sample_size")["cos2"].mean()
     start = np.interp(0.1, mean, np.log(mean.index))  # the mean rises from 0.03, not from 0
     width = np.log(1e4) + 0.5 * (4 - 0.4 * np.log(0.5)) - start
-    assert f"{width:.3g} at d = 25" in result.reason
+    assert result.beside["width in log n at d = 25"].value == pytest.approx(width, abs=1e-6)
 
 
 @pytest.mark.parametrize(
     ("error", "expected"),
     [(0.03, "reproduced"), (0.1, "direction reproduced"), (0.3, "not reproduced")],
 )
-def test_a12_largest_error(world, resampling, verdict, error, expected):
-    tables = tables_of(world, dimensions=(100, 200), seeds=4)
+def test_a12_median_over_teachers_of_the_largest_error(world, resampling, verdict, error, expected):
+    tables = tables_of(world, dimensions=(100, 200), seeds=5)
     directions = tables.directions.copy()
     recovered = directions["cos2"] >= 0.5
     directions["predicted_cos2"] = directions["cos2"] - 0.01
     directions.loc[~recovered, "predicted_cos2"] = 0.45  # hidden directions are not judged
     large = directions["dimension"] == 200
-    place = directions[recovered & large].index[7]
-    directions.loc[place, "predicted_cos2"] = directions.loc[place, "cos2"] - error
+    for seed, size in ((0, error - 0.01), (1, error), (2, error + 0.01), (3, 0.4)):
+        place = directions[recovered & large & (directions["seed"] == seed)].index[7]
+        directions.loc[place, "predicted_cos2"] = directions.loc[place, "cos2"] - size
     result = measure_sharp_error(ClaimTables(directions=directions), resampling)
     assert result.value == pytest.approx(error)
-    assert result.ci_low == pytest.approx(0.01)
-    assert result.ci_high == pytest.approx(error)
-    assert result.n == int((recovered & large).sum())
-    assert "largest and mean 0.01 and 0.01 at d = 100" in result.reason
-    assert "D = 20100)" in result.reason
-    assert verdict("A12", result) == expected
+    assert (result.low, result.high) == (pytest.approx(0.01), pytest.approx(0.4))
+    assert (result.n_units, result.n_clusters) == (5, 5)
+    assert result.scope == "d = 200, D = 20100"
+    beside = {name: (one.value, one.n_units) for name, one in result.beside.items()}
+    count = int((recovered & large).sum())
+    mean = 0.01 + (3 * error + 0.4 - 4 * 0.01) / count
+    few = int((recovered & ~large).sum())
+    assert beside == {
+        "smallest of all teachers": (pytest.approx(0.01), 5),
+        "largest of all teachers": (pytest.approx(0.4), 5),
+        "mean over directions": (pytest.approx(mean), count),
+        "largest at d = 100": (pytest.approx(0.01), few),
+        "mean at d = 100": (pytest.approx(0.01), few),
+    }
+    assert not any(one.judged or one.low is not None for one in result.beside.values())
+    assert verdict("A12", replace(result, low=error, high=error)) == expected
 
 
-def test_a12_takes_the_largest_dimension_below_the_limit_and_says_so(world, resampling):
+def test_a12_takes_the_largest_dimension_below_the_limit(world, resampling):
     parts = [
         tables_of(world, dimensions=(25, 49)),
         tables_of(world, dimensions=(36, 64), study="true", features="hermite"),
@@ -232,9 +250,9 @@ def test_a12_takes_the_largest_dimension_below_the_limit_and_says_so(world, resa
     tables = ClaimTables(directions=pd.concat([t.directions for t in parts], ignore_index=True))
     result = measure_sharp_error(tables, resampling)
     assert result.value == pytest.approx(0.02)
-    assert "d = 49 (D = 1225, the largest there is, below 20100)" in result.reason
+    assert result.scope == "d = 49, D = 1225"
     true = measure_sharp_error(tables, resampling, features="hermite")
-    assert true.scope == "d = 64"
+    assert true.scope == "d = 64, D = 2080"
     hidden = ClaimTables(directions=parts[0].directions.assign(cos2=0.4, predicted_cos2=0.4))
     with pytest.raises(NoFitError, match="no direction is recovered"):
         measure_sharp_error(hidden, resampling)

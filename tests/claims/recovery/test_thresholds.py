@@ -1,5 +1,3 @@
-import re
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,10 +10,7 @@ from spectral_laws.claims.recovery.thresholds import (
 from spectral_laws.claims.tables import ClaimTables
 from spectral_laws.errors import NoFitError
 
-
-def stated(name, reason):
-    """The number after ``name`` in a reason."""
-    return float(re.search(rf"{name} (-?[\d.]+)", reason).group(1))
+WEAKNESS, FEATURES = "slope on log(1/lambda^2)", "slope on log D"
 
 
 @pytest.mark.parametrize(
@@ -36,18 +31,20 @@ def test_a1_judges_the_slope_farther_from_1(
     )
     result = measure_threshold_exponent(ClaimTables(thresholds=thresholds), resampling)
     assert result.value == pytest.approx(judged, abs=0.05)
-    assert result.ci_low < judged < result.ci_high
-    on_strength = re.escape("slope on log(1/lambda^2)")
-    assert stated(on_strength, result.reason) == pytest.approx(on_weakness, abs=0.05)
-    assert stated("slope on log D", result.reason) == pytest.approx(on_features, abs=0.05)
-    assert result.n == 5 * (5 + 6 + 7)
+    assert result.low < judged < result.high
+    by_weakness = judged == on_weakness
+    assert result.scope.startswith(WEAKNESS if by_weakness else FEATURES)
+    other = result.beside[FEATURES if by_weakness else WEAKNESS]
+    assert other.value == pytest.approx(on_features if by_weakness else on_weakness, abs=0.05)
+    assert other.low < other.value < other.high
+    assert (result.n_units, result.n_clusters) == (5 * (5 + 6 + 7), 15)
     assert verdict("A1", result) == expected
 
 
 def test_a1_without_noise_is_exact(world, resampling):
     thresholds = world["thresholds"](on_weakness=0.9, noise=0.0)
     result = measure_threshold_exponent(ClaimTables(thresholds=thresholds), resampling)
-    assert [result.value, result.ci_low, result.ci_high] == pytest.approx([0.9] * 3)
+    assert [result.value, result.low, result.high] == pytest.approx([0.9] * 3)
 
 
 def test_a1_uses_the_widest_degree_2_identity_study_of_two_dimensions(world, resampling):
@@ -63,32 +60,41 @@ def test_a1_uses_the_widest_degree_2_identity_study_of_two_dimensions(world, res
     tables = ClaimTables(thresholds=pd.concat([*others, main], ignore_index=True))
     result = measure_threshold_exponent(tables, resampling)
     assert result.value == pytest.approx(0.6, abs=0.05)
-    assert "study wide, 3 dimensions" in result.reason
-    assert result.scope == "d = 25 to 49, slope on log(1/lambda^2)"
+    assert result.scope == f"{WEAKNESS}, study wide, d = 25 to 49"
     true = measure_threshold_exponent(tables, resampling, features="hermite")
     assert true.value == pytest.approx(0.7, abs=0.05)
-    assert "study true" in true.reason
+    assert "study true" in true.scope
 
 
-def test_a1_reason_states_theory_range_and_the_papers_proportions(world, resampling):
+def test_a1_beside_it_stand_theory_range_and_the_papers_proportions(world, resampling):
     make = world["thresholds"]
     main = make(noise=0.0, width=9, predicted=0.9)
     paper = make(
         study="paper", noise=0.0, on_weakness=0.7, predicted=0.8, dimensions=(25, 36, 49, 64)
     )
     tables = ClaimTables(thresholds=pd.concat([main, paper], ignore_index=True))
-    reason = measure_threshold_exponent(tables, resampling).reason
-    assert "(sharp theory 0.9 and 0.9)" in reason
+    beside = measure_threshold_exponent(tables, resampling).beside
+    values = {name: one.value for name, one in beside.items()}
+    assert len(values) == 9
+    for where, first, second in (
+        ("sharp theory", 0.9, 0.9),
+        ("d1 growing with d", 0.7, 1.0),
+        ("d1 growing with d, sharp theory", 0.8, 0.8),
+    ):
+        assert values[f"{WEAKNESS}, {where}"] == pytest.approx(first)
+        assert values[f"{FEATURES}, {where}"] == pytest.approx(second)
     whole = np.log10(main["half_recovery"].max() / main["half_recovery"].min())
-    assert f"n* over {whole:.2g} decades, {0.8 * np.log10(9):.2g} at one dimension" in reason
-    assert "study paper, d = 25 to 64, 26 directions" not in reason  # 5 seeds of 5 + 6 + 7 + 8
-    assert "study paper, d = 25 to 64, 130 directions, 0 left out" in reason
-    assert "the slopes are 0.7 and 1, by sharp theory 0.8 and 0.8" in reason
+    assert values["decades of n*"] == pytest.approx(whole)
+    assert values["decades of n* at one dimension"] == pytest.approx(0.8 * np.log10(9))
+    growing = beside[f"{WEAKNESS}, d1 growing with d"]
+    assert growing.scope == "study paper, d = 25 to 64"
+    assert (growing.n_units, growing.n_clusters) == (5 * (5 + 6 + 7 + 8), 20)
     lost = main["direction"].eq(9) & main["seed"].eq(0)
     missing = main.assign(predicted_half_recovery=main["predicted_half_recovery"].mask(lost))
-    alone = measure_threshold_exponent(ClaimTables(thresholds=missing), resampling).reason
-    assert "(sharp theory 0.9 and 0.9)" in alone
-    assert "proportions" not in alone
+    alone = measure_threshold_exponent(ClaimTables(thresholds=missing), resampling).beside
+    assert alone[f"{WEAKNESS}, sharp theory"].value == pytest.approx(0.9)
+    assert alone[f"{WEAKNESS}, sharp theory"].n_units == int((~lost).sum())
+    assert not any("growing" in name for name in alone)
 
 
 def test_a1_leaves_out_directions_censored_for_any_seed(world, resampling):
@@ -100,8 +106,8 @@ def test_a1_leaves_out_directions_censored_for_any_seed(world, resampling):
     thresholds.loc[others & thresholds["half_recovery"].notna(), "half_recovery"] = 1.0
     result = measure_threshold_exponent(ClaimTables(thresholds=thresholds), resampling)
     assert result.value == pytest.approx(1.0)
-    assert result.n == 5 * (5 + 6 + 6)
-    assert "1 direction(s) with n* outside the grid left out" in result.reason
+    assert result.n_units == 5 * (5 + 6 + 6)
+    assert result.scope.endswith(", 1 directions off the grid left out")
 
 
 def test_a1_needs_two_dimensions_and_enough_teachers(world, resampling):
@@ -127,7 +133,7 @@ def test_a3_order(world, resampling, verdict, on_weakness, value, expected):
     thresholds = world["thresholds"](on_weakness=on_weakness, noise=0.001)
     result = measure_recovery_order(ClaimTables(thresholds=thresholds), resampling)
     assert result.value == pytest.approx(value)
-    assert result.n == 15
+    assert result.n_units == 15
     assert verdict("A3", result) == expected
 
 
@@ -160,10 +166,10 @@ def test_a3_leaves_out_what_has_no_order(world, resampling):
     true = make(features="hermite", study="true", on_weakness=-1.0, noise=0.0)
     tables = ClaimTables(thresholds=pd.concat([make(noise=0.0), tanh, flat, few, true]))
     result = measure_recovery_order(tables, resampling)
-    assert (result.value, result.n) == (pytest.approx(1.0), 15)
-    assert "5 without an order" in result.reason
+    assert (result.value, result.n_units) == (pytest.approx(1.0), 15)
+    assert result.scope == "1 studies, d = 25 to 49, 5 teachers without an order left out"
     opposite = measure_recovery_order(tables, resampling, features="hermite")
-    assert (opposite.value, opposite.n) == (pytest.approx(-1.0), 15)
+    assert (opposite.value, opposite.n_units) == (pytest.approx(-1.0), 15)
     with pytest.raises(NoFitError, match="no teacher has three directions"):
         measure_recovery_order(ClaimTables(thresholds=make(grid=(1, 2))), resampling)
 
@@ -184,7 +190,7 @@ def test_a10_ratio(world, resampling, verdict, factor, expected):
     tables = ClaimTables(thresholds=pd.concat([make(), tanh], ignore_index=True))
     result = measure_readout_ratio(tables, resampling)
     assert result.value == pytest.approx(factor, rel=0.08)
-    assert result.n == 5 * 6
+    assert result.n_units == 5 * 6
     assert verdict("A10", result) == expected
 
 
@@ -216,9 +222,11 @@ def test_a10_other_readouts_and_features(world, resampling):
     tables = ClaimTables(thresholds=pd.concat(parts, ignore_index=True))
     result = measure_readout_ratio(tables, resampling)
     assert result.value == pytest.approx(1.1)
-    assert "relu over identity 1.5 [1.5, 1.5] of 30 pairs" in result.reason
+    relu = result.beside["relu over identity"]
+    assert [relu.value, relu.low, relu.high] == pytest.approx([1.5] * 3)
+    assert (relu.n_units, relu.n_clusters) == (30, 5)
     relu = measure_readout_ratio(tables, resampling, features="hermite", readout="relu")
-    assert (relu.value, relu.n, relu.scope) == (pytest.approx(2.0), 35, "d = 49")
+    assert (relu.value, relu.n_units, relu.scope) == (pytest.approx(2.0), 35, "d = 49")
     with pytest.raises(NoFitError, match="both tanh and identity"):
         measure_readout_ratio(tables, resampling, features="hermite")
     noisy = tables.thresholds.assign(
