@@ -89,57 +89,47 @@ def tables():
 
 @pytest.fixture(scope="module")
 def claims(tables):
-    return evaluate_claims(ClaimTables(**tables), **SETTINGS).set_index("id")
+    return evaluate_claims(ClaimTables(**tables), **SETTINGS)
 
 
 def test_both_claims_are_measured_on_the_trainings(claims, tables):
-    measured = claims["our_value"].notna()
-    assert set(claims.index[measured]) == {"B14", "B15"}
-    assert claims.loc[["B14", "B15"], "n"].to_dict() == {"B14": 3, "B15": 3}
+    primary = claims[claims["role"] == "primary"].set_index("claim")
+    found = primary[primary["value"].notna()]
+    assert found["n_clusters"].to_dict() == {"B14": 3, "B15": 3}
     race = tables["race"]
     last = race[(race["race"] == "images") & (race["epoch"] == 2)]
     means = 100 * last.groupby("method")["test_accuracy"].mean()
-    assert claims.loc["B14", "our_value"] == pytest.approx(
-        means["spectral_newton_2"] - means["adamw"]
-    )
+    assert found.loc["B14", "value"] == pytest.approx(means["spectral_newton_2"] - means["adamw"])
     rates = tables["layer_rates"]
     means = 100 * rates.groupby("variant")["test_accuracy"].mean()
     gain = (means["b = 0.5"] + means["b = 1"]) / 2 - means["none"]
-    assert claims.loc["B15", "our_value"] == pytest.approx(gain)
+    assert found.loc["B15", "value"] == pytest.approx(gain)
     # The training without layer rates is that of the race.
     assert means["none"] == pytest.approx(
         100 * last.loc[last["method"] == "sgd", "test_accuracy"].mean()
     )
+    assert "mlp in images" in found.loc["B15", "scope"]
 
 
-def test_reasons_tell_race_tuning_and_loss(claims):
-    reason = claims.loc["B14", "reason"]
-    assert (
-        "spectral_newton_2 minus adamw, paired by seed; images: mlp, 32 training samples" in reason
-    )
-    assert ", 4 steps; 3 seeds, adamw " in reason
-    assert "one test sample 6.2 points; tuned on 4 trainings each, a choice that no " in reason
-    assert "in nats per token: loss of adamw minus that of spectral_newton_2 (text, 3 " in reason
-    assert "3 trainings (mlp in images) with and without; " in claims.loc["B15", "reason"]
+def test_race_tuning_and_loss_stand_beside(claims):
+    scopes = claims.loc[claims["claim"] == "B14", "scope"]
+    network = "mlp, 32 training samples, 4 steps, tuned on 4 trainings each"
+    assert f"images, gain, {network}" in set(scopes)
+    loss = "loss of adamw minus that of spectral_newton_2, nats per token, text"
+    row = claims[claims["scope"] == loss]
+    assert row["n_clusters"].tolist() == [3]
+    assert row["value"].notna().all()
 
 
-def test_beside_stand_the_methods_that_raced(claims):
-    beside = dict(part.split(": ", 1) for part in claims.loc["B14", "beside"].split("; "))
-    missing = {name for name, result in beside.items() if result.startswith("not run")}
-    assert missing == {
+def test_a_method_that_did_not_race_says_why(claims):
+    rows = claims[(claims["claim"] == "B14") & (claims["missing"] != "")]
+    assert rows["scope"].tolist() == [
         "alpha = 1",
         "Muon minus AdamW",
         "SOAP minus AdamW",
         "SGD without momentum minus AdamW",
         "alpha = 2 minus Muon",
-    }
-    verdicts = {name for name, result in beside.items() if result.endswith("reproduced")}
-    assert verdicts == {"measured alpha of each layer (its measurement is in no budget)"}
-    assert set(beside) - missing == {
-        "measured alpha of each layer (its measurement is in no budget)",
-        "SGD minus AdamW",
-        "alpha = 2 minus SGD",
-    }
+    ]
 
 
 def test_stored_tables_give_the_same_claims(claims, tables, tmp_path):
@@ -147,5 +137,4 @@ def test_stored_tables_give_the_same_claims(claims, tables, tmp_path):
         path = tmp_path / f"{name}.parquet"
         write_table(table, path, Provenance(parameters={}), nullable=NULLABLE[name])
     stored = read_claim_tables(sorted(tmp_path.glob("*.parquet")))
-    again = evaluate_claims(stored, **SETTINGS).set_index("id")
-    pd.testing.assert_frame_equal(again.loc[claims.index], claims, check_dtype=False)
+    pd.testing.assert_frame_equal(evaluate_claims(stored, **SETTINGS), claims, check_dtype=False)
