@@ -53,30 +53,23 @@ def left_out_text(count: int, what: str) -> str:
 def widest_study(table: pd.DataFrame, *, minimum: int) -> pd.DataFrame:
     """Rows of the study with the most directions per teacher, of those with enough dimensions.
 
-    Of equals the one with the most dimensions, then the one whose name comes first.
+    Of equals the one with the most dimensions, then the one whose name comes first; so do the
+    next two functions.
 
     Raises:
         NoFitError: if none has ``minimum`` dimensions.
     """
-    studies = _with_dimensions(table, minimum)
-    order = studies.sort_values(["directions", "dimensions"], ascending=False, kind="stable")
-    return _rows_of(table, order)
+    return _first(table, _studies(table, minimum), ["directions", "dimensions"])
 
 
 def fixed_width_study(table: pd.DataFrame, *, minimum: int = 3) -> pd.DataFrame:
     """Rows of the study with the largest dimension, of those with as many directions at every one.
 
-    Of equals the one with the most dimensions, then the one whose name comes first.
-
     Raises:
         NoFitError: if none has ``minimum`` dimensions.
     """
-    studies = _with_dimensions(table, minimum)
-    fixed = studies[studies["widths"] == 1]
-    if fixed.empty:
-        raise NoFitError("no study has the same number of directions at every dimension")
-    order = fixed.sort_values(["largest", "dimensions"], ascending=False, kind="stable")
-    return _rows_of(table, order)
+    studies = _studies(table, minimum)
+    return _first(table, studies[studies["widths"] == 1], ["largest", "dimensions"])
 
 
 def growing_width_study(table: pd.DataFrame, *, minimum: int = 2) -> pd.DataFrame:
@@ -85,11 +78,8 @@ def growing_width_study(table: pd.DataFrame, *, minimum: int = 2) -> pd.DataFram
     Raises:
         NoFitError: if none has ``minimum`` dimensions.
     """
-    studies = _with_dimensions(table, minimum)
-    growing = studies[studies["widths"] > 1]
-    if growing.empty:
-        raise NoFitError("no study has a number of directions that grows with the dimension")
-    return _rows_of(table, growing.sort_values("dimensions", ascending=False, kind="stable"))
+    studies = _studies(table, minimum)
+    return _first(table, studies[studies["widths"] > 1], ["dimensions"])
 
 
 def dimensions_text(rows: pd.DataFrame) -> str:
@@ -98,7 +88,7 @@ def dimensions_text(rows: pd.DataFrame) -> str:
     return f"d = {low}" if low == high else f"d = {low} to {high}"
 
 
-def _with_dimensions(table: pd.DataFrame, minimum: int) -> pd.DataFrame:
+def _studies(table: pd.DataFrame, minimum: int) -> pd.DataFrame:
     """One row per study with at least ``minimum`` dimensions, by name."""
     studies = table.groupby("study").agg(
         directions=("n_directions", "mean"),
@@ -106,15 +96,12 @@ def _with_dimensions(table: pd.DataFrame, minimum: int) -> pd.DataFrame:
         dimensions=("dimension", "nunique"),
         largest=("dimension", "max"),
     )
-    enough = studies[studies["dimensions"] >= minimum]
-    if enough.empty:
-        found = 0 if studies.empty else int(studies["dimensions"].max())
-        raise NoFitError(
-            f"no study that counts has {minimum} dimensions (the largest number is {found})"
-        )
-    return pd.DataFrame(enough)
+    return pd.DataFrame(studies[studies["dimensions"] >= minimum])
 
 
-def _rows_of(table: pd.DataFrame, order: pd.DataFrame) -> pd.DataFrame:
-    first = table["study"].eq(str(order.index[0]))
-    return table[first].reset_index(drop=True)
+def _first(table: pd.DataFrame, studies: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
+    """Rows of the study that comes first by decreasing ``columns``."""
+    if studies.empty:
+        raise NoFitError("no study has enough dimensions with the widths asked for")
+    order = studies.sort_values(columns, ascending=False, kind="stable")
+    return table[table["study"].eq(str(order.index[0]))].reset_index(drop=True)
