@@ -141,36 +141,44 @@ def tables(models, spectra):
 
 
 @pytest.fixture(scope="module")
-def claims(tables):
-    table = evaluate_claims(ClaimTables(**tables), confidence=0.95, resamples=50, seed=1)
-    return table[table["paper"] == "curvature"].set_index("id")
+def measured(tables):
+    return evaluate_claims(ClaimTables(**tables), confidence=0.95, resamples=50, seed=1)
 
 
-def test_every_claim_finds_its_layers(claims):
-    measured = claims["our_value"].notna()
-    assert set(claims.index[~measured]) == {"B9", "B14", "B15"}
+@pytest.fixture(scope="module")
+def claims(measured):
+    return measured[measured["role"] == "primary"].set_index("claim").filter(like="B", axis=0)
+
+
+def test_every_claim_finds_its_layers(claims, measured):
+    missing = claims["value"].isna()
+    assert set(claims.index[missing]) == {"B9", "B14", "B15"}
     counts = {"B1": 9, "B2": 12, "B3": 12, "B7": 15, "B8": 12, "B10": 9, "B11": 51, "B12": 51}
     counts |= {"B16": 51, "B17": 9, "B18": 12, "B19": 3, "B20": 12, "B22": 51}
-    assert claims.loc[[*counts], "n"].to_dict() == counts
+    assert claims.loc[[*counts], "n_units"].to_dict() == counts
+    clusters = {"B1": 3, "B3": 12, "B7": 3, "B11": 12, "B17": 3, "B19": 3, "B21": 12}
+    assert claims.loc[[*clusters], "n_clusters"].to_dict() == clusters
     # three heads of nine directions and TOP_K of every other layer, of three seeds
-    assert claims.loc["B21", "n"] == 3 * (4 * 9 + 13 * TOP_K)
-    assert claims.loc["B5", "our_value"] < 1e-10
-    assert claims.loc["B6", "our_value"] < 1e-10
-    assert claims.loc["B9", "reason"].startswith("no head has a singular direction beyond k = c")
-    hidden = claims.loc["B9", "beside"].split("; ")
-    assert hidden[0].startswith("last direction of a head's gradient: ")
-    assert hidden[1].startswith("hidden layers: ")
+    assert claims.loc["B21", "n_units"] == 3 * (4 * 9 + 13 * TOP_K)
+    assert claims.loc["B5", "value"] < 1e-10
+    assert claims.loc["B6", "value"] < 1e-10
+    assert claims.loc["B9", "verdict"] == "ill-posed"
+    assert claims.loc["B9", "missing"] == "no head has a singular direction beyond k = c"
+    others = measured[measured["claim"].eq("B9") & measured["role"].eq("sensitivity")]
+    assert others["value"].notna().sum() == 4  # last direction of a gradient, hidden layers; steps
+    controls = measured[measured["role"] == "control"].groupby("claim")["value"].count()
+    assert controls.to_dict() == {"B4": 1, "B11": 2}
 
 
 def test_planted_exponents_come_out(claims):
-    assert claims.loc["B1", "our_value"] == pytest.approx(2.0, abs=0.1)
-    assert claims.loc["B2", "our_value"] == pytest.approx(1.0, abs=0.1)
-    assert claims.loc["B3", "our_value"] == pytest.approx(2.5, abs=0.1)
-    assert claims.loc["B10", "our_value"] == pytest.approx(2.0 - 1.8, abs=0.1)
-    assert claims.loc["B17", "our_value"] == pytest.approx(0.0, abs=0.1)
+    assert claims.loc["B1", "value"] == pytest.approx(2.0, abs=0.1)
+    assert claims.loc["B2", "value"] == pytest.approx(1.0, abs=0.1)
+    assert claims.loc["B3", "value"] == pytest.approx(2.5, abs=0.1)
+    assert claims.loc["B10", "value"] == pytest.approx(2.0 - 1.8, abs=0.1)
+    assert claims.loc["B17", "value"] == pytest.approx(0.0, abs=0.1)
 
 
-def test_stored_tables_give_the_same_claims(claims, tables, tmp_path):
+def test_stored_tables_give_the_same_claims(measured, tables, tmp_path):
     nullable = {*NULLABLE, *NULLABLE_LADDER, *NULLABLE_DECOMPOSITION, *NULLABLE_INDEPENDENCE}
     nullable |= {*NULLABLE_WEIGHTS, *NULLABLE_FACTOR_MODELS, *NULLABLE_EXPERIMENTS}
     rungs = tables["spectra"].columns[tables["spectra"].isna().any()]
@@ -182,6 +190,6 @@ def test_stored_tables_give_the_same_claims(claims, tables, tmp_path):
             nullable=[*nullable, *rungs],
         )
     stored = read_claim_tables(sorted(tmp_path.glob("*.parquet")))
-    again = evaluate_claims(stored, confidence=0.95, resamples=50, seed=1).set_index("id")
-    pd.testing.assert_frame_equal(again.loc[claims.index], claims, check_dtype=False)
+    again = evaluate_claims(stored, confidence=0.95, resamples=50, seed=1)
+    pd.testing.assert_frame_equal(again, measured)
     assert len(read_table(tmp_path / "ladder.parquet")) == len(tables["ladder"])

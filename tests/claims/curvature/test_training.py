@@ -17,7 +17,7 @@ def test_rise_of_alpha(world, resampling, verdict, start, expected):
         start={"conv": start, "pointwise_conv": start, "head": 2.0}, noise=0.03
     )
     tables = ClaimTables(exponents=exponents)
-    result = CURVATURE["B17"].judged(tables, resampling)
+    result = CURVATURE["B17"].primary(tables, resampling)
     conv = exponents[exponents["role"].isin(["conv", "pointwise_conv"])]
     conv = conv[conv["model"].isin(["resnet18", "vgg11"])]
     change = [
@@ -27,9 +27,11 @@ def test_rise_of_alpha(world, resampling, verdict, start, expected):
     assert result.value == pytest.approx(np.mean(change), abs=1e-12)
     assert result.value == pytest.approx(2.0 - start, abs=0.05)
     assert result.scope == "resnet18, vgg11"
-    assert result.n == 4 * (7 + 4)
+    assert result.beside["at initialisation"].value == pytest.approx(start, abs=0.05)
+    assert result.beside["trained"].value == pytest.approx(2.0, abs=0.05)
+    assert (result.n_units, result.n_clusters, result.clusters) == (4 * (7 + 4), 8, "trainings")
     assert verdict("B17", result) == expected
-    heads = CURVATURE["B17"].beside["heads"](tables, resampling)
+    heads = CURVATURE["B17"].sensitivity["heads"](tables, resampling)
     assert heads.value == pytest.approx(1.0, abs=0.05)
 
 
@@ -37,11 +39,11 @@ def test_layers_without_a_fit_at_either_end_do_not_count(world, resampling):
     exponents = world["exponents"]()
     lost = exponents.index[(exponents["epoch"] == 0) & (exponents["role"] == "conv")][:3]
     exponents.loc[lost, ["alpha", "rank_model"]] = [np.nan, None]
-    result = CURVATURE["B17"].judged(ClaimTables(exponents=exponents), resampling)
-    assert result.n == 44 - 3
-    assert "3 without" in result.reason
-    shares = CURVATURE["B20"].judged(ClaimTables(exponents=exponents), resampling)
-    assert shares.n == 4 * (8 + 6) - 3
+    result = CURVATURE["B17"].primary(ClaimTables(exponents=exponents), resampling)
+    assert result.n_units == 44 - 3
+    assert result.scope == "resnet18, vgg11, 3 without a fit in both"
+    shares = CURVATURE["B20"].primary(ClaimTables(exponents=exponents), resampling)
+    assert shares.n_units == 4 * (8 + 6) - 3
 
 
 def test_epochs_between_do_not_count(world, resampling):
@@ -50,10 +52,10 @@ def test_epochs_between_do_not_count(world, resampling):
     more = pd.concat([exponents, between], ignore_index=True)
     for claim in ("B17", "B20"):
         one, two = (
-            CURVATURE[claim].judged(ClaimTables(exponents=table), resampling)
+            CURVATURE[claim].primary(ClaimTables(exponents=table), resampling)
             for table in (exponents, more)
         )
-        assert (one.value, one.n) == (two.value, two.n)
+        assert (one.value, one.n_units) == (two.value, two.n_units)
 
 
 @pytest.mark.parametrize("claim", ["B17", "B20"])
@@ -61,9 +63,9 @@ def test_without_initial_networks_there_is_no_value(world, resampling, claim):
     exponents = world["exponents"]()
     trained = exponents[exponents["final"]]
     with pytest.raises(NoFitError, match="no network was measured at initialisation"):
-        CURVATURE[claim].judged(ClaimTables(exponents=trained), resampling)
+        CURVATURE[claim].primary(ClaimTables(exponents=trained), resampling)
     with pytest.raises(NoFitError, match="2 independent"):
-        CURVATURE[claim].judged(ClaimTables(exponents=world["exponents"](seeds=2)), resampling)
+        CURVATURE[claim].primary(ClaimTables(exponents=world["exponents"](seeds=2)), resampling)
 
 
 @pytest.mark.parametrize(
@@ -72,7 +74,7 @@ def test_without_initial_networks_there_is_no_value(world, resampling, claim):
 )
 def test_share_of_lognormal_layers(world, resampling, verdict, start, expected):
     exponents = world["exponents"](lognormal=0.6, start_lognormal=start)
-    result = CURVATURE["B20"].judged(ClaimTables(exponents=exponents), resampling)
+    result = CURVATURE["B20"].primary(ClaimTables(exponents=exponents), resampling)
     rows = exponents[exponents["model"].isin(["resnet18", "vgg11"])]
     yes = rows["rank_model"].eq("lognormal")
     change = [
@@ -90,17 +92,18 @@ def test_share_of_lognormal_layers(world, resampling, verdict, start, expected):
 def test_finite_differences(world, resampling, verdict, noise, expected):
     table = world["finite_differences"](noise=noise, negative=0.5)
     tables = ClaimTables(finite_differences=table)
-    result = CURVATURE["B4"].judged(tables, resampling)
+    result = CURVATURE["B4"].primary(tables, resampling)
     by_layer = []
     for _, layer in table[table["finite_difference"] > 0].groupby(["model", "seed", "layer"]):
         x, y = np.log(layer["singular_value"]), np.log(layer["finite_difference"])
         by_layer.append(stats.linregress(x, y).rvalue ** 2)
     assert result.value == pytest.approx(np.median(by_layer), abs=1e-10)
-    assert result.n == len(by_layer) == 48
-    assert "50% of 960 curvatures are zero or negative" in result.reason
-    assert "step 0.001" in result.reason
+    assert result.n_units == len(by_layer) == 48
+    negative = result.beside["share of h at or below zero"]
+    assert (negative.value, negative.n_units) == (0.5, 960)
+    assert result.scope == "mlp, resnet18, step 0.001"
     assert verdict("B4", result) == expected
-    exact = CURVATURE["B4"].beside["exact curvatures of the same directions"](tables, resampling)
+    exact = CURVATURE["B4"].control["exact curvatures of the same directions"](tables, resampling)
     assert exact.value == pytest.approx(1.0)
 
 
@@ -108,9 +111,9 @@ def test_layers_with_few_positive_differences_are_counted(world, resampling):
     table = world["finite_differences"]()
     lost = (table["model"] == "mlp") & (table["layer_index"] == 1)
     table.loc[lost & (table["index"] > 4), "finite_difference"] = -1.0
-    result = CURVATURE["B4"].judged(ClaimTables(finite_differences=table), resampling)
-    assert result.n == 44
-    assert "4 without a fit" in result.reason
+    result = CURVATURE["B4"].primary(ClaimTables(finite_differences=table), resampling)
+    assert result.n_units == 44
+    assert result.scope == "mlp, resnet18, 4 without a fit, step 0.001"
     table["finite_difference"] = -1.0
     with pytest.raises(NoFitError, match="none of 48 layers has a fit"):
-        CURVATURE["B4"].judged(ClaimTables(finite_differences=table), resampling)
+        CURVATURE["B4"].primary(ClaimTables(finite_differences=table), resampling)

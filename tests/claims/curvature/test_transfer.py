@@ -20,55 +20,35 @@ def transfer_tables(world, *, transfer=0.01, **controls):
     [(0.02, "reproduced"), (0.1, "direction reproduced"), (0.5, "not reproduced")],
 )
 def test_median_error_of_the_whole_batch(world, resampling, verdict, transfer, expected):
-    result = CURVATURE["B11"].judged(transfer_tables(world, transfer=transfer), resampling)
+    result = CURVATURE["B11"].primary(transfer_tables(world, transfer=transfer), resampling)
     assert result.value == pytest.approx(transfer, rel=0.1)
-    assert result.ci_low <= result.value <= result.ci_high
-    assert f"{2 * transfer:.3g} with s fitted to sorted curvatures" in result.reason
+    assert result.low <= result.value <= result.high
+    assert result.beside["s fitted to sorted curvatures"].value == 2 * transfer
     assert verdict("B11", result) == expected
 
 
-def test_reason_and_beside_hold_all_controls(world, resampling):
+@pytest.mark.parametrize(
+    ("role", "name", "column"),
+    [
+        ("sensitivity", "disjoint halves", "halves"),
+        ("sensitivity", "s repeated on the other half", "repeat"),
+        ("control", "h permuted", "permuted"),
+        ("control", "least squares alone", "free"),
+    ],
+)
+def test_controls_are_rows_of_their_own(world, resampling, role, name, column):
     tables = transfer_tables(world, halves=0.3, permuted=1.5, free=0.02)
-    reason = CURVATURE["B11"].judged(tables, resampling).reason
-    names = {
-        "disjoint halves": "halves",
-        "s repeated on the other half": "repeat",
-        "h permuted": "permuted",
-        "least squares alone": "free",
-    }
-    assert list(CURVATURE["B11"].beside) == list(names)
-    for name, column in names.items():
-        values = tables.independence[f"error_{column}"]
-        beside = CURVATURE["B11"].beside[name](tables, resampling)
-        assert beside.value == np.median(values)
-        assert beside.n == len(values) == 148
-        assert f"{beside.value:.3g} [" in reason
-    assert "with alpha from one half of the batch, gamma and s from the other" in reason
-    assert "with h permuted" in reason
-    assert "least squares alone at the observed R^2" in reason
-
-
-def test_the_judged_value_and_interval_do_not_depend_on_the_controls(world, resampling):
-    whole = transfer_tables(world)
-    alone = ClaimTables(exponents=whole.exponents, experiments=whole.experiments)
-    rng = resampling.generator.bit_generator.state
-    results = []
-    for tables in (whole, alone):
-        resampling.generator.bit_generator.state = rng
-        results.append(CURVATURE["B11"].judged(tables, resampling))
-    one, two = results
-    assert (one.value, one.ci_low, one.ci_high) == (two.value, two.ci_low, two.ci_high)
-    assert "the independence table is absent, so nothing says" in two.reason
+    measure = getattr(CURVATURE["B11"], role)[name]
+    values = tables.independence[f"error_{column}"]
+    result = measure(tables, resampling)
+    assert result.value == np.median(values)
+    assert result.n_units == len(values) == 148
+    tables.independence[f"error_{column}"] = np.nan
+    with pytest.raises(NoFitError, match="none of 148 layers has a fit"):
+        measure(tables, resampling)
+    alone = ClaimTables(exponents=tables.exponents, experiments=tables.experiments)
     with pytest.raises(NoFitError, match="the independence table is absent"):
-        CURVATURE["B11"].beside["disjoint halves"](alone, resampling)
-
-
-def test_a_control_without_values_is_said(world, resampling):
-    tables = transfer_tables(world)
-    tables.independence["error_halves"] = np.nan
-    assert "no value with alpha from one half of the batch" in (
-        CURVATURE["B11"].judged(tables, resampling).reason
-    )
+        measure(alone, resampling)
 
 
 def test_weights_against_curvature(world, resampling, verdict):
@@ -77,13 +57,17 @@ def test_weights_against_curvature(world, resampling, verdict):
     for decay, expected in ((-0.2, "reproduced"), (0.2, "not reproduced")):
         weights = world["weights"](exponents, decay=decay, tail=3.0)
         tables = ClaimTables(exponents=exponents, experiments=experiments, weights=weights)
-        result = CURVATURE["B22"].judged(tables, resampling)
+        result = CURVATURE["B22"].primary(tables, resampling)
         assert result.value == pytest.approx(decay, abs=0.03)
         assert verdict("B22", result) == expected
-        (beside,) = CURVATURE["B22"].beside.values()
-        assert beside(tables, resampling).value == pytest.approx(3.0, abs=0.03)
-    assert "below s in 0% of the layers" in result.reason
-    assert result.n == 148
+        (density,) = CURVATURE["B22"].sensitivity.values()
+        assert density(tables, resampling).value == pytest.approx(3.0, abs=0.03)
+        last = exponents[exponents["final"] & exponents["model"].isin(world["main"])]
+        key = ["model", "seed", "layer"]
+        gap = weights.set_index(key)["decay"] - last.set_index(key)["s"]
+        assert result.beside["share below s"].value == (gap.dropna() < 0).mean()
+        assert result.beside["median s"].value == last["s"].median()
+    assert result.n_units == 148
 
 
 def test_a_layer_without_s_or_tail_does_not_count(world, resampling):
@@ -95,6 +79,6 @@ def test_a_layer_without_s_or_tail_does_not_count(world, resampling):
     tables = ClaimTables(
         exponents=exponents, experiments=world["experiments"](exponents), weights=weights
     )
-    result = CURVATURE["B22"].judged(tables, resampling)
-    assert result.n == 148 - 4
-    assert "4 without a fit" in result.reason
+    result = CURVATURE["B22"].primary(tables, resampling)
+    assert result.n_units == 148 - 4
+    assert result.scope == "5 networks, 4 without a fit"
