@@ -13,7 +13,7 @@ from PIL import Image
 
 from spectral_laws.artifacts import read_table
 from spectral_laws.atomic import atomic_path
-from spectral_laws.claims.report import claims_table
+from spectral_laws.claims.render import claims_readme
 from spectral_laws.cli import run
 from spectral_laws.errors import DataError
 
@@ -24,7 +24,7 @@ BEGIN, END = "<!-- claims: make docs -->", "<!-- end of claims -->"
 
 def main() -> None:
     """Write the claims, short and at length, and docs/gallery.md with a picture of each figure."""
-    table = claims_table(read_table(RESULTS / "claims.parquet"))
+    table = claims_readme(read_table(RESULTS / "claim_measurements.parquet"))
     figures = sorted(FIGURES.glob("*.png"))
     if not figures:
         raise DataError(f"{FIGURES}: no figures; finish a run first: `make reproduce`")

@@ -17,7 +17,7 @@ _ROOT = Path(spectral_laws.__file__).parent
 
 @cache
 def source_files(script: Path) -> tuple[Path, ...]:
-    """The script, every module of this package it imports (transitively), and their YAML data.
+    """The script, every module of this package it imports (transitively), and their data.
 
     Args:
         script: a Python file; only its static imports are followed.
@@ -81,9 +81,8 @@ def _module_files(name: str, importer: Path) -> list[Path]:
 
 
 def _data_of(module: Path) -> list[Path]:
-    """YAML data of the same name beside a module (``registry.py`` reads ``registry.yaml``)."""
-    data = module.with_suffix(".yaml")
-    return [data] if data.exists() else []
+    """Data of the same name beside a module: ``registry.yaml``, templates ``render.*.j2``."""
+    return [*module.parent.glob(f"{module.stem}.yaml"), *module.parent.glob(f"{module.stem}.*.j2")]
 
 
 def _relative(path: Path) -> Path:

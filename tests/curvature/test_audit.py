@@ -16,7 +16,6 @@ from spectral_laws.curvature.audit.table import (
     OurTables,
     audit_markdown,
     audit_reference,
-    read_claims,
 )
 from spectral_laws.errors import DataError
 from spectral_laws.fitting.participation import participation_ratio, participation_ratio_bound
@@ -296,10 +295,11 @@ def test_the_bracket_holds_whatever_the_other_curvatures_are():
 def our_tables(n_seeds=4):
     claims = pd.DataFrame(
         {
-            "id": ["B1", "B2", "B10", "B12", "B21"],
-            "our_value": [1.9, 1.2, 0.1, None, 0.9],
-            "ci_low": [1.8, 1.1, None, None, 0.8],
-            "ci_high": [2.0, 1.3, None, None, 1.0],
+            "claim": ["B1", "B1", "B2", "B10", "B12", "B21"],
+            "role": ["sensitivity", *["primary"] * 5],
+            "value": [5.0, 1.9, 1.2, 0.1, None, 0.9],
+            "low": [4.0, 1.8, 1.1, None, None, 0.8],
+            "high": [6.0, 2.0, 1.3, None, None, 1.0],
         }
     )
     rows = [
@@ -461,19 +461,11 @@ def test_author_files_give_what_is_known_of_them(reference):
     assert pick(table, "B19", "width 512")["author_value"] == pytest.approx(0.73, abs=0.01)
 
 
-def test_unreadable_claims_are_named(tmp_path):
-    with pytest.raises(DataError, match=r"none\.csv: no such table"):
-        read_claims(tmp_path / "none.csv")
-    for text in ("", "id,our_value\nB1,2\n"):
-        (tmp_path / "bad.csv").write_text(text)
-        with pytest.raises(DataError, match=r"bad\.csv"):
-            read_claims(tmp_path / "bad.csv")
-
-
 def test_script_writes_table_and_markdown(folder, tmp_path, root):
     ours = our_tables()
-    claims, experiments = tmp_path / "claims.csv", tmp_path / "experiments.parquet"
-    ours.claims.to_csv(claims, index=False)
+    claims, experiments = tmp_path / "claims.parquet", tmp_path / "experiments.parquet"
+    nullable = ("value", "low", "high")
+    write_table(ours.claims, claims, Provenance(parameters={}), nullable=nullable)
     write_table(ours.experiments, experiments, Provenance(parameters={}))
     output, markdown = tmp_path / "audit.parquet", tmp_path / "audit.md"
     script = root / "workflow" / "scripts" / "audit_reference.py"

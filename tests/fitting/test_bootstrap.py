@@ -4,10 +4,12 @@ from scipy.stats import bootstrap
 
 from spectral_laws.errors import NoFitError, NumericalError
 from spectral_laws.fitting.bootstrap import (
+    NOMINAL_CLUSTERS,
     Interval,
     bootstrap_interval,
     bootstrap_slope_interval,
     cluster_bootstrap_interval,
+    coverage,
 )
 from spectral_laws.fitting.loglog import fit_loglog
 
@@ -215,3 +217,30 @@ def test_too_few_clusters_or_values():
 def test_an_interval_is_ordered():
     with pytest.raises(ValueError, match="low <= high"):
         Interval(1.0, 0.0)
+
+
+@pytest.mark.parametrize(("n", "strata", "skewed"), [(3, 1, True), (8, 2, False)])
+def test_tabulated_coverage_is_that_of_the_interval(n, strata, skewed):
+    # 400 worlds: one standard error is at most 0.024, the tolerance three of them
+    rng = np.random.default_rng(8)
+    covered = 0
+    for world in range(400):
+        z = rng.normal(size=n)
+        interval = cluster_bootstrap_interval(
+            np.arange(n), mean_of(np.exp(z) - np.exp(0.5) if skewed else z), confidence=0.95,
+            resamples=200, strata=np.arange(n) % strata, generator=np.random.default_rng(world),
+        )  # fmt: skip
+        covered += interval.low <= 0 <= interval.high
+    expected = coverage(n, n // strata)[0 if skewed else 1]
+    error = np.sqrt(expected * (1 - expected) / 400)
+    assert covered / 400 == pytest.approx(expected, abs=3 * error)
+
+
+def test_coverage_rises_with_clusters_and_is_nominal_below_ten():
+    for count in (1, 2, 5, 17):
+        shares = [coverage(count * n, n) for n in range(3, NOMINAL_CLUSTERS)]
+        assert shares == sorted(shares)
+        assert all(skewed < gaussian < 0.95 for skewed, gaussian in shares)
+        assert coverage(count * NOMINAL_CLUSTERS, NOMINAL_CLUSTERS) is None
+    assert coverage(7) == coverage(7, 7) != coverage(14, 7)
+    assert coverage(10) is None

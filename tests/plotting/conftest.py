@@ -10,6 +10,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text
 from scipy.special import zeta
 
+from spectral_laws.claims.registry import load_claims
+from spectral_laws.claims.verdicts import VERDICTS
 from spectral_laws.plotting.curvature.panels import LAYER
 from spectral_laws.plotting.style import house_style
 
@@ -884,40 +886,25 @@ def audit_table():
 
 @pytest.fixture(scope="session")
 def claims_table():
-    """All 34 claims, with every verdict and with missing values."""
-    verdicts = [
-        "reproduced",
-        "direction reproduced",
-        "not reproduced",
-        "not run at this scale",
-    ]
+    """Measurements of all claims, with every verdict, rows beside them, and missing values."""
     rows = []
-    for letter, count, paper in (("A", 12, "recovery"), ("B", 22, "curvature")):
-        for i in range(1, count + 1):
-            verdict = verdicts[(i * i) % 4 if i < 14 else 3]
-            run = verdict != "not run at this scale"
-            value = 0.37 * i if run else None
-            rows.append(
-                {
-                    "id": f"{letter}{i}",
-                    "paper": paper,
-                    "statement": (
-                        "The test error falls as a power of the number of samples per feature"
-                        + (", with the exponent of the finite tail sum" if i % 3 else "")
-                        + (" and for each kind of second layer" if i % 4 == 1 else "")
-                    ),
-                    "quantity": "slope of log n* on log(1/lambda^2)",
-                    "paper_value": "slope 1" if i % 2 else "means 1.97-2.17 on ResNet-18, VGG-11",
-                    "our_value": value,
-                    "ci_low": None if value is None or i % 6 == 5 else value - 0.12,
-                    "ci_high": None if value is None or i % 6 == 5 else value + 0.12,
-                    "n": 12 * i if run else None,
-                    "accept": ("[-inf, -0.1]", "[0.25, 0.75]", "[0.8, inf]")[i % 3],
-                    "verdict": verdict,
-                    "reason": "" if run else "needs GPT-2",
-                }
-            )
-    return pd.DataFrame(rows)
+    for number, claim in enumerate(load_claims()):
+        verdict = VERDICTS[number % 7]
+        row = {"claim": claim.id, "role": "primary", "scope": "d = 36 to 50", "verdict": verdict}
+        if verdict == "not run at this scale":
+            rows.append(row | {"missing": "needs GPT-2"})
+            continue
+        value = 0.37 * number - 2
+        row |= {"value": value, "n_units": 12 * number + 30, "units": "directions"}
+        row |= {"n_clusters": 3 + number % 12, "clusters": ("teachers", "trainings")[number % 2]}
+        if not claim.no_interval:
+            row |= {"low": value - 0.12, "high": value + 0.12}
+        if number % 5 == 4:
+            row |= {"n_clusters": 12, "n_stratum": 3}
+        other = {"role": "sensitivity", "scope": "true features", "verdict": ""}
+        rows += [row, row | other]
+    table = pd.DataFrame(rows).fillna({"missing": "", "units": "", "clusters": ""})
+    return table.astype(dict.fromkeys(("n_units", "n_clusters", "n_stratum"), "Int64"))
 
 
 def drawn_texts(figure):

@@ -9,7 +9,6 @@ import time
 import pytest
 
 from spectral_laws.artifacts import write_table
-from spectral_laws.claims.report import NULLABLE_CLAIMS
 from spectral_laws.provenance import Provenance
 
 FIGURES = {
@@ -79,13 +78,12 @@ def files(
     tables |= make_curvature(seeds=2, no_fit=NO_FIT, experiments=("classes", "task"))
     tables |= make_optimizers(seeds=2)
     tables["audit"] = audit_table
+    tables["claims"] = claims_table
     paths = {}
     for name, table in tables.items():
         paths[name] = folder / f"{name}.parquet"
         nullable = tuple(name for name in table if table[name].isna().any())
         write_table(table, paths[name], Provenance(parameters={}), nullable=nullable)
-    paths["claims"] = folder / "claims.parquet"
-    write_table(claims_table, paths["claims"], Provenance(parameters={}), nullable=NULLABLE_CLAIMS)
     return paths
 
 

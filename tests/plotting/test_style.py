@@ -10,7 +10,6 @@ from spectral_laws.plotting.style import (
     COLUMN_WIDTH,
     KIND_COLORS,
     TEXT_WIDTH,
-    VERDICT_COLORS,
     column_panels,
     house_style,
     label_decades,
@@ -109,7 +108,6 @@ def test_keys_in_order_without_repeats():
     assert list(ordered_colors(["b", "a", "b"])) == ["b", "a"]
     assert list(markers("abab").items()) == [("a", "o"), ("b", "s")]
     assert len(set(KIND_COLORS.values())) == 3
-    assert len(set(VERDICT_COLORS.values())) == 4
 
 
 @pytest.mark.parametrize("limits", [(1e-3, 1e2), (2e-3, 5e-2), (3e-3, 4e-2), (1.5, 4.0)])

@@ -1,4 +1,4 @@
-# The referee's table: one row per claim, with verdict; and the configuration that made it.
+# The referee's table: every measurement of every claim, with verdict; and the configuration.
 CLAIM_TABLES = sorted({table for claim in load_claims() for table in claim.tables})
 
 
@@ -7,9 +7,7 @@ rule evaluate_claims:
         source=sources("evaluate_claims.py"),
         tables=[f"{RESULTS}/{name}.parquet" for name in CLAIM_TABLES],
     output:
-        parquet=f"{RESULTS}/claims.parquet",
-        csv=f"{RESULTS}/claims.csv",
-        markdown=f"{RESULTS}/claims.md",
+        f"{RESULTS}/claim_measurements.parquet",
     log:
         f"{LOGS}/evaluate_claims.log",
     benchmark:
@@ -22,16 +20,17 @@ rule evaluate_claims:
         seed=settings("seed"),
     shell:
         "{PYTHON} {SCRIPTS}/evaluate_claims.py {input.tables}"
-        " --intervals {params.intervals:q} --seed {params.seed}"
-        " --parquet {output.parquet} --csv {output.csv} --markdown {output.markdown} > {log} 2>&1"
+        " --intervals {params.intervals:q} --seed {params.seed} --output {output} > {log} 2>&1"
 
 
 rule render_claims:
     input:
         source=sources("render_claims.py"),
-        claims=f"{RESULTS}/claims.parquet",
+        claims=f"{RESULTS}/claim_measurements.parquet",
     output:
-        f"{RESULTS}/claims.html",
+        csv=f"{RESULTS}/claims.csv",
+        markdown=f"{RESULTS}/claims.md",
+        html=f"{RESULTS}/claims.html",
     log:
         f"{LOGS}/render_claims.log",
     benchmark:
@@ -41,7 +40,7 @@ rule render_claims:
         runtime=10,
     shell:
         "{PYTHON} {SCRIPTS}/render_claims.py --claims {input.claims} --preset {wildcards.preset}"
-        " --output {output} > {log} 2>&1"
+        " --csv {output.csv} --markdown {output.markdown} --html {output.html} > {log} 2>&1"
 
 
 rule write_config:
@@ -69,7 +68,13 @@ rule collect_provenance:
         files=lambda wildcards: products(wildcards.preset),
         texts=[
             f"{RESULTS}/{name}"
-            for name in ("claims.parquet", "claims.csv", "claims.md", "claims.html", "config.yaml")
+            for name in (
+                "claim_measurements.parquet",
+                "claims.csv",
+                "claims.md",
+                "claims.html",
+                "config.yaml",
+            )
         ],
     output:
         f"{RESULTS}/provenance.json",

@@ -392,7 +392,7 @@ rule audit_reference:
     input:
         source=sources("audit_reference.py"),
         files=reference_files,
-        claims=f"{RESULTS}/claims.csv",
+        claims=f"{RESULTS}/claim_measurements.parquet",
         experiments=f"{RESULTS}/curvature/experiments.parquet",
     output:
         table=reported_table("curvature/audit"),

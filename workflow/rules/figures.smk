@@ -715,7 +715,7 @@ rule plot_curvature_audit:
 rule plot_claims:
     input:
         source=sources("plot_claims.py"),
-        claims=f"{RESULTS}/claims.parquet",
+        claims=f"{RESULTS}/claim_measurements.parquet",
     output:
         pdf=f"{FIGURES_OF}/claims.pdf",
         png=reported_figure("claims"),

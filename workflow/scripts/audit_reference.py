@@ -19,7 +19,7 @@ def main(
     seed: Annotated[int, typer.Option(help="Root seed of the bootstrap.", min=0)],
     output: Annotated[Path, typer.Option(help="Parquet table to write.")],
     markdown: Annotated[Path, typer.Option(help="The same as Markdown.")],
-    claims: Annotated[Path | None, typer.Option(help="CSV of claims.")] = None,
+    claims: Annotated[Path | None, typer.Option(help="Table of evaluate_claims.")] = None,
     experiments: Annotated[Path | None, typer.Option(help="Table of compare_models.")] = None,
 ) -> None:
     """Recompute what the author's files allow and set it beside the paper's text and ours."""
@@ -27,7 +27,7 @@ def main(
     parameters = {name: str(path) for name, path in files.items() if path}
     provenance = Provenance(parameters | {"intervals": intervals.model_dump()}, seed=seed)
     ours = audit.OurTables(
-        claims=audit.read_claims(claims) if claims else None,
+        claims=read_table(claims) if claims else None,
         experiments=read_table(experiments) if experiments else None,
         seed=seed,
         **intervals.model_dump(),

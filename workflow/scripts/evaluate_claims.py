@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from spectral_laws.claims.evaluation import evaluate_claims
-from spectral_laws.claims.report import write_claims
+from spectral_laws.artifacts import write_table
+from spectral_laws.claims.evaluation import NULLABLE_CLAIMS, evaluate_claims
 from spectral_laws.claims.tables import COLUMNS, read_claim_tables
 from spectral_laws.cli import run, settings_option
 from spectral_laws.provenance import Provenance
@@ -19,15 +19,13 @@ def main(
     tables: Annotated[list[Path], typer.Argument(help=TABLES)],
     intervals: Annotated[Intervals, settings_option(Intervals)],
     seed: Annotated[int, typer.Option(help="Root seed of the bootstrap.", min=0)],
-    parquet: Annotated[Path, typer.Option(help="Table (.parquet) to write.")],
-    csv: Annotated[Path, typer.Option(help="The same as CSV.")],
-    markdown: Annotated[Path, typer.Option(help="The same for people, as Markdown.")],
+    output: Annotated[Path, typer.Option(help="Parquet table to write.")],
 ) -> None:
-    """Write the claims table; claims whose tables are not given are reported as not run."""
+    """Write every measurement of every claim; where a table is not given, it is not run."""
     provenance = Provenance({"intervals": intervals.model_dump()}, seed)
     measured = read_claim_tables(tables)
     table = evaluate_claims(measured, **intervals.model_dump(), seed=seed)
-    write_claims(table, parquet=parquet, csv=csv, markdown=markdown, provenance=provenance)
+    write_table(table, output, provenance, nullable=NULLABLE_CLAIMS)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Write the claims table as the page on which the report opens."""
+"""Render the measurements of all claims for people."""
 
 from pathlib import Path
 from typing import Annotated
@@ -6,17 +6,19 @@ from typing import Annotated
 import typer
 
 from spectral_laws.artifacts import read_table
-from spectral_laws.claims.page import write_page
+from spectral_laws.claims.render import write_claims
 from spectral_laws.cli import run
 
 
 def main(
     claims: Annotated[Path, typer.Option(help="Table of evaluate_claims.")],
-    preset: Annotated[str, typer.Option(help="Whose claims; the links lead to its files.")],
-    output: Annotated[Path, typer.Option(help="HTML page to write, in results/<preset>.")],
+    preset: Annotated[str, typer.Option(help="Whose claims; the page's links lead to its files.")],
+    csv: Annotated[Path, typer.Option(help="All rows beside the registry's texts.")],
+    markdown: Annotated[Path, typer.Option(help="Verdicts, all rows, rules and their history.")],
+    html: Annotated[Path, typer.Option(help="Page of the report, in results/<preset>.")],
 ) -> None:
-    """Write one row per claim, with links to its figures, tables, rules and code."""
-    write_page(read_table(claims), preset, output)
+    """Write the claims as CSV, Markdown and a page with links to figures, tables and code."""
+    write_claims(read_table(claims), preset, csv=csv, markdown=markdown, html=html)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,8 @@
 from .evaluation import evaluate_claims as evaluate_claims
 from .registry import Claim as Claim
 from .registry import load_claims as load_claims
-from .report import claims_csv as claims_csv
-from .report import claims_markdown as claims_markdown
-from .report import write_claims as write_claims
+from .render import claims_csv as claims_csv
+from .render import claims_markdown as claims_markdown
 from .tables import ClaimTables as ClaimTables
 from .tables import read_claim_tables as read_claim_tables
 from .verdicts import Measurement as Measurement
@@ -21,5 +20,4 @@ __all__ = [
     "judge",
     "load_claims",
     "read_claim_tables",
-    "write_claims",
 ]

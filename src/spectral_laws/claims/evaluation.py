@@ -17,6 +17,10 @@ from spectral_laws.errors import NoFitError
 from spectral_laws.progress import track
 from spectral_laws.rng import generator
 
+_NUMBERS, _COUNTS = ("value", "low", "high"), ("n_units", "n_clusters", "n_stratum")
+NULLABLE_CLAIMS = (*_NUMBERS, *_COUNTS)
+"""Missing where nothing was measured, or where there is no interval."""
+
 EVIDENCE: dict[str, Evidence] = {**RECOVERY, **CURVATURE, **OPTIMIZERS}
 """How each claim is measured."""
 
@@ -34,16 +38,15 @@ def evaluate_claims(
 
     Returns:
         The table ``claim_measurements``: claim, role, scope, value, low, high, n_units, units,
-        n_clusters, clusters, verdict, missing. The verdict of the primary row is the claim's; it
-        is empty where a quantity is not judged. ``missing`` says why there is no value.
+        n_clusters, clusters, n_stratum, verdict, missing. The verdict of the primary row is the
+        claim's; it is empty where a quantity is not judged. ``missing`` says why there is no value.
     """
     claims = load_claims()
     records: list[dict[str, Any]] = []
     for claim in track(claims, total=len(claims), label="claims"):
         records += _measure(claim, tables, confidence, resamples, seed)
     table = pd.DataFrame(records)
-    numbers = dict.fromkeys(("value", "low", "high"), "float64")
-    return table.astype({**numbers, "n_units": "Int64", "n_clusters": "Int64"})
+    return table.astype({**dict.fromkeys(_NUMBERS, "float64"), **dict.fromkeys(_COUNTS, "Int64")})
 
 
 def _measure(
@@ -86,6 +89,7 @@ def _record(
         "units": of.units if of else "",
         "n_clusters": of.n_clusters if of else None,
         "clusters": of.clusters if of else "",
+        "n_stratum": of.n_stratum if of else None,
         "verdict": verdict,
         "missing": missing,
     }

@@ -35,6 +35,12 @@ class Cluster:
         """Number of clusters."""
         return len(rows.drop_duplicates(list(self.columns)))
 
+    def fewest(self, rows: pd.DataFrame, strata: Sequence[str]) -> int | None:
+        """Number of clusters in the smallest stratum; None without strata."""
+        if not strata:
+            return None
+        return int(rows.groupby(list(strata)).apply(self.count, include_groups=True).min())
+
 
 TEACHER = Cluster("teachers", ("degree", "dimension", "seed"))
 """One draw of teacher and inputs: studies that differ in readout or gamma share it, so it is the
@@ -111,7 +117,7 @@ class Resampling:
         interval = self.interval(rows, statistic, cluster=cluster, strata=strata)
         return Measurement(
             value, interval.low, interval.high, len(rows), units, cluster.count(rows), cluster.name,
-            scope, judged, beside or {},
+            scope, judged, beside or {}, cluster.fewest(rows, strata),
         )  # fmt: skip
 
     def beside(

@@ -36,6 +36,7 @@ class Measurement:
         scope: which rows, in a few words, as 'study wide, d = 36 to 50'.
         judged: whether the claim speaks of this quantity.
         beside: other quantities of the same rows, by name, none of them judged.
+        n_stratum: number of clusters in the smallest stratum; None without strata.
     """
 
     value: float
@@ -48,6 +49,7 @@ class Measurement:
     scope: str = ""
     judged: bool = True
     beside: Mapping[str, "Measurement"] = field(default_factory=dict)
+    n_stratum: int | None = None
 
     def __post_init__(self) -> None:
         ends = [end for end in (self.low, self.high) if end is not None]

@@ -10,24 +10,17 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from spectral_laws.errors import DataError
-from spectral_laws.plotting.style import SMALL, TEXT_WIDTH, VERDICT_COLORS, styled
+from spectral_laws.claims.registry import Region
+from spectral_laws.claims.verdicts import VERDICTS
+from spectral_laws.claims.views import GROUPS, VERDICT_COLORS, View, view_claims
+from spectral_laws.plotting.style import SMALL, TEXT_WIDTH, styled
 from spectral_laws.plotting.tables import require
 
-_COLUMNS = ("id", "paper", "statement", "paper_value", "our_value", "ci_low", "ci_high", "n",
-            "accept", "verdict")  # fmt: skip
-_SYMBOLS = {
-    "reproduced": "o",
-    "direction reproduced": "^",
-    "not reproduced": "X",
-    "not run at this scale": "_",
-}
-_PAPERS = {
-    "recovery": "Sequential feature recovery (arXiv:2605.14567)",
-    "curvature": "Spectra of loss landscapes (arXiv:2606.02596)",
-}
+_COLUMNS = ("claim", "role", "scope", "value", "low", "high", "n_units", "units", "n_clusters",
+            "clusters", "n_stratum", "verdict", "missing")  # fmt: skip
+_SYMBOLS = dict(zip(VERDICTS, ("o", "^", "X", "D", "s", "*", "_"), strict=True))
 _LINE = 0.098  # inches per line of text
-_GAP = 0.05  # inches between rows
+_GAP = 0.04  # inches between rows
 
 
 @dataclass(frozen=True)
@@ -38,11 +31,11 @@ class _Column:
 
 
 _ID = _Column("", 0.22, 4)
-_STATEMENT = _Column("claim", 0.55, 60)
-_PAPER = _Column("paper", 3.3, 29)
-_OURS = _Column("here, with interval", 4.65, 25)
-_ACCEPT = _Column("accepted", 5.84, 14)
-_N = _Column("n", 6.56, 9)
+_STATEMENT = _Column("claim", 0.55, 54)
+_PAPER = _Column("paper", 3.05, 28)
+_OURS = _Column("here, with interval", 4.38, 23)
+_ACCEPT = _Column("accepted", 5.42, 14)
+_N = _Column("n (coverage)", 6.12, 18)
 _GREEK = {"alpha": "\u03b1", "gamma": "\u03b3", "lambda": "\u03bb", "sigma": "\u03c3",
           "theta": "\u03b8", "zeta": "\u03b6", "sqrt": "\u221a"}  # fmt: skip
 _SIGNS = {"<=": "\u2264", ">=": "\u2265", "^2 ": "\u00b2 ", "^2)": "\u00b2)", "^2.": "\u00b2."}
@@ -52,37 +45,39 @@ _SIGNS = {"<=": "\u2264", ">=": "\u2265", "^2 ": "\u00b2 ", "^2)": "\u00b2)", "^
 def draw_claims(claims: pd.DataFrame) -> Figure:
     """One row per claim: verdict (colour and symbol), the paper's value, ours, accepted range, n.
 
+    n counts what is resampled; where it is below ten, such intervals cover the truth with the
+    probability in brackets. The legend counts the papers' claims. A missing value or interval is
+    left blank; the reason stands in the table itself.
+
     Args:
-        claims: table of ``evaluate_claims``. A missing value or interval is left blank; the
-            reason stands in the table itself. Ours has its interval in brackets.
+        claims: table ``claim_measurements``, of which primary rows are drawn.
 
     Raises:
-        DataError: if a column is missing, there are no rows, or a verdict or paper is unknown.
+        DataError: if a column is missing, there are no rows, or a verdict or claim is unknown.
     """
-    require(claims, _COLUMNS, name="claims")
-    for name, known in (("verdict", set(_SYMBOLS)), ("paper", set(_PAPERS))):
-        unknown = sorted(set(claims[name].astype(str)) - known)
-        if unknown:
-            raise DataError(f"claims table: unknown {name} {', '.join(unknown)}")
-    cells = {index: _cells(row) for index, row in claims.iterrows()}
-    papers = [paper for paper in _PAPERS if (claims["paper"] == paper).any()]
-    heights = {index: _LINE * _lines(row) + _GAP for index, row in cells.items()}
-    height = sum(heights.values()) + 0.27 * len(papers) + 0.47
+    views = view_claims(require(claims, _COLUMNS, name="claims"))
+    groups = {group: [view for view in views if view.group == group] for group in GROUPS}
+    cells = {view.claim.id: _cells(view) for view in views}
+    heights = {name: _LINE * _lines(row) + _GAP for name, row in cells.items()}
+    height = sum(heights.values()) + 0.27 * sum(map(bool, groups.values())) + 0.62
 
     figure = Figure(figsize=(TEXT_WIDTH, height))
     axis = figure.add_axes((0, 0, 1, 1))
     axis.set(xlim=(0, TEXT_WIDTH), ylim=(height, 0))  # in inches from the upper left corner
     axis.axis("off")
-    top = 0.43
+    top = 0.58
     for column in (_STATEMENT, _PAPER, _OURS, _ACCEPT, _N):
         axis.text(column.left, top - 0.06, column.title, va="bottom", color="0.35")
-    for paper in papers:
-        axis.text(0.1, top + 0.15, _PAPERS[paper], fontweight="bold", va="center")
+    for group, chosen in groups.items():
+        if not chosen:
+            continue
+        axis.text(0.1, top + 0.15, GROUPS[group], fontweight="bold", va="center")
         top += 0.27
-        for index, row in claims[claims["paper"] == paper].iterrows():
-            _draw_row(axis, top, heights[index], str(row["verdict"]), cells[index])
-            top += heights[index]
-    figure.legend(handles=_handles(claims), loc="upper center", ncols=4)
+        for view in chosen:
+            name = view.claim.id
+            _draw_row(axis, top, heights[name], view.primary.verdict, cells[name])
+            top += heights[name]
+    figure.legend(handles=_handles(views), loc="upper center", ncols=4)
     return figure
 
 
@@ -98,38 +93,28 @@ def _draw_row(
         axis.text(column.left, middle, text, va="center", fontsize=SMALL, linespacing=1.1)
 
 
-def _cells(row: pd.Series) -> dict[_Column, str]:
-    count = "" if pd.isna(row["n"]) else f"{int(row['n']):,}"
+def _cells(view: View) -> dict[_Column, str]:
+    row = view.primary
+    covers = f"({row.coverage} %)".replace(" ", "\N{NO-BREAK SPACE}") if row.coverage else ""
     texts = {
-        _ID: str(row["id"]),
-        _STATEMENT: str(row["statement"]),
-        _PAPER: "" if pd.isna(row["paper_value"]) else str(row["paper_value"]),
-        _OURS: value_text(row),
-        _ACCEPT: region_text(str(row["accept"])),
-        _N: count,
+        _ID: view.claim.id,
+        _STATEMENT: view.claim.statement,
+        _PAPER: view.claim.paper_value,
+        _OURS: row.value.replace("-", "\N{MINUS SIGN}"),
+        _ACCEPT: region_text(view.claim.accept),
+        _N: f"{row.clusters} {covers}",
     }
     return {column: _wrap(text, column.characters) for column, text in texts.items()}
 
 
-def value_text(row: pd.Series) -> str:
-    """Our value with its interval, at most three significant digits; empty where there is none."""
-    if pd.isna(row["our_value"]):
-        return ""
-    value, low, high = (float(row[name]) for name in ("our_value", "ci_low", "ci_high"))
-    if math.isnan(low) or math.isnan(high):
-        text = f"{value:.3g}"
-    else:  # nothing below a hundredth of the interval, nor a minus before zero
-        digits = 2 - math.floor(math.log10(high - low)) if high > low else 15
-        text = f"{round(value, digits) + 0.0:.3g} [{low:.3g}, {high:.3g}]"
-    return text.replace("-", "\N{MINUS SIGN}")
-
-
-def region_text(region: str) -> str:
-    """A range as the claims table writes it, '[-inf, 0.2]', in words: at most 0.2."""
-    low, high = region.strip("[]").replace("-", "\N{MINUS SIGN}").split(", ")
-    if low.endswith("inf"):
+def region_text(region: Region) -> str:
+    """A range in words: '0.8 to 1.2', or at most 0.2."""
+    low, high = (f"{end:g}".replace("-", "\N{MINUS SIGN}") for end in (region.low, region.high))
+    if math.isinf(region.low):
         return f"\N{LESS-THAN OR EQUAL TO} {high}"
-    return f"\N{GREATER-THAN OR EQUAL TO} {low}" if high == "inf" else f"{low} to {high}"
+    if math.isinf(region.high):
+        return f"\N{GREATER-THAN OR EQUAL TO} {low}"
+    return f"{low} to {high}"
 
 
 def typeset(text: str) -> str:
@@ -150,11 +135,12 @@ def _lines(cells: dict[_Column, str]) -> int:
     return max(text.count("\n") + 1 for text in cells.values())
 
 
-def _handles(claims: pd.DataFrame) -> list[Line2D]:
+def _handles(views: list[View]) -> list[Line2D]:
+    found = [view.primary.verdict for view in views if view.claim.kind == "claim"]
     return [
         Line2D(
             [], [], marker=symbol, linestyle="none", color=VERDICT_COLORS[verdict], markersize=5,
-            markeredgewidth=1, label=f"{verdict}: {(claims['verdict'] == verdict).sum()}",
+            markeredgewidth=1, label=f"{verdict}: {found.count(verdict)}",
         )
         for verdict, symbol in _SYMBOLS.items()
     ]  # fmt: skip

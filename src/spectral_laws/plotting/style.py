@@ -66,12 +66,6 @@ LAYER_COLORS = {
     "outliers": _COLORBLIND[2],
     "same_sample": _COLORBLIND[3],
 }
-VERDICT_COLORS = {
-    "reproduced": _COLORBLIND[0],
-    "direction reproduced": _COLORBLIND[1],
-    "not reproduced": "#a50f15",
-    "not run at this scale": "0.55",
-}
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p")
 
 _RC: dict[str, Any] = {

@@ -36,7 +36,7 @@ NULLABLE_AUDIT = _NUMBERS
 _HEADINGS = (
     *("claim", "quantity", "layer", "paper", "stored", "recomputed", "ours", "file", "note"),
 )
-_CLAIMS = ("id", "our_value", "ci_low", "ci_high")
+_CLAIMS = ("claim", "role", "value", "low", "high")
 
 Ours = tuple[float | None, float | None, float | None]
 _NOTHING: Ours = (None, None, None)
@@ -47,7 +47,7 @@ class OurTables:
     """What this project found, to stand in the last column; each may be absent.
 
     Attributes:
-        claims: the claims table: id, our_value, ci_low, ci_high.
+        claims: table of ``evaluate_claims``.
         experiments: table of ``tabulate_experiments``.
         confidence: of intervals of medians over layers.
         resamples: bootstrap resamples, of whole trainings.
@@ -70,10 +70,10 @@ class OurTables:
         if self.claims is None:
             return _NOTHING
         require_columns(self.claims, _CLAIMS, name="claims")
-        found = self.claims[self.claims["id"] == claim]
+        found = self.claims[(self.claims["claim"] == claim) & (self.claims["role"] == "primary")]
         if found.empty:
             return _NOTHING
-        values = found.iloc[0][["our_value", "ci_low", "ci_high"]].astype("float64")
+        values = found.iloc[0][["value", "low", "high"]].astype("float64")
         value, low, high = (None if np.isnan(x) else float(x) for x in values)
         return value, low, high
 
@@ -107,22 +107,6 @@ class OurTables:
         except NoFitError:  # too few trainings for an interval; the value stands without one
             return float(np.median(alphas)), None, None
         return float(np.median(alphas)), interval.low, interval.high
-
-
-def read_claims(path: Path) -> pd.DataFrame:
-    """The claims table, from its CSV.
-
-    Raises:
-        DataError: if the file is missing or no such table.
-    """
-    try:
-        table = pd.read_csv(path)
-    except FileNotFoundError:
-        raise DataError(f"{path}: no such table") from None
-    except (ValueError, OSError) as error:  # pandas' parser errors are ValueErrors
-        raise DataError(f"{path}: not a readable CSV ({error})") from None
-    require_columns(table, _CLAIMS, name=str(path))
-    return table
 
 
 def audit_reference(folder: Path, ours: OurTables) -> pd.DataFrame:
