@@ -33,6 +33,7 @@ MADE = [
     "measure_curvature",
     "plot_curvature_heads",
     "evaluate_claims",
+    "render_claims",
 ]
 """Rules that run; the tables that others would make are written here, small."""
 
@@ -157,5 +158,5 @@ def test_the_examples_work(root, project, examples):
     assert set(read_table(folder / targets[0])["role"]) == {"conv", "head"}
     history = read_table((folder / targets[0]).with_name("history.parquet"))
     assert history["test_accuracy"].max() > 0.5  # by chance 0.25
-    claims = read_table(folder / "results/smoke/claims.parquet").set_index("id")
+    claims = read_table(folder / "results/smoke/claim_measurements.parquet").set_index("claim")
     assert claims.loc["B23", "verdict"] == "reproduced"

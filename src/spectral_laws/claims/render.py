@@ -10,7 +10,6 @@ import inspect
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -102,7 +101,7 @@ def write_claims(
             temporary.write_text(text(table), encoding="utf-8")
 
 
-def _render(name: str, table: pd.DataFrame, **more: Any) -> str:
+def _render(name: str, table: pd.DataFrame, **more: object) -> str:
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent),
         autoescape=name == "html",

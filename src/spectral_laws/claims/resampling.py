@@ -39,7 +39,8 @@ class Cluster:
         """Number of clusters in the smallest stratum; None without strata."""
         if not strata:
             return None
-        return int(rows.groupby(list(strata)).apply(self.count, include_groups=True).min())
+        clusters = rows.drop_duplicates(list({*self.columns, *strata}))
+        return int(clusters.groupby(list(strata)).size().min())
 
 
 TEACHER = Cluster("teachers", ("degree", "dimension", "seed"))

@@ -3,8 +3,8 @@
 Intervals are percentile intervals with levels expanded for small samples: the tails are
 Phi(-sqrt(n/(n-1)) t), t the Student quantile of n - 1 degrees of freedom, n the number of
 independent units (Hesterberg 2015, "What teachers should know about the bootstrap", section 3.5.2).
-They never leave the range of the statistic. Of few units even that range is too narrow
-(:func:`coverage`): from three groups an interval can hold the truth no more than three times in four.
+They never leave the range of the statistic. Of few units even that range is too narrow: from
+three groups an interval can hold the truth no more than three times in four (:func:`coverage`).
 """
 
 from collections.abc import Callable
@@ -29,11 +29,11 @@ NOMINAL_CLUSTERS = 10
 """Fewer groups than this give an interval whose level is nominal."""
 
 _COVERAGE = {
-    1: ((0.64, 0.75), (0.76, 0.87), (0.81, 0.92), (0.83, 0.93), (0.84, 0.93), (0.84, 0.94), (0.85, 0.94)),
-    2: ((0.77, 0.88), (0.83, 0.92), (0.83, 0.93), (0.84, 0.93), (0.85, 0.94), (0.86, 0.94), (0.87, 0.94)),
-    5: ((0.82, 0.91), (0.85, 0.92), (0.86, 0.92), (0.87, 0.93), (0.88, 0.93), (0.88, 0.94), (0.89, 0.94)),
-}  # fmt: skip
-"""Of so many strata, each of 3, 4 ... 9 clusters: see :func:`coverage`."""
+    1: ((64, 75), (76, 87), (81, 92), (83, 93), (84, 93), (84, 94), (85, 94)),
+    2: ((77, 88), (83, 92), (83, 93), (84, 93), (85, 94), (86, 94), (87, 94)),
+    5: ((82, 91), (85, 92), (86, 92), (87, 93), (88, 93), (88, 94), (89, 94)),
+}
+"""In per cent, of so many strata, each of 3, 4 ... 9 clusters: see :func:`coverage`."""
 
 
 @dataclass(frozen=True)
@@ -172,8 +172,8 @@ def coverage(n_clusters: int, n_stratum: int | None = None) -> tuple[float, floa
 
     Simulated for the mean of independent clusters, lognormal ones exp(z) and Gaussian ones z with
     z ~ N(0, 1), 20,000 times with 1,000 resamples each, in one, two and five equal strata; standard
-    errors are below 0.004. Strata of few clusters cost coverage however many they are: within one of
-    m clusters the bootstrap's variance is too small by (m - 1)/m, which the expansion, made for all
+    errors are below 0.004. Small strata cost coverage however many they are: within one of m
+    clusters the bootstrap's variance is too small by (m - 1)/m, which the expansion, made for all
     clusters less one per stratum, does not make good.
 
     Args:
@@ -188,7 +188,8 @@ def coverage(n_clusters: int, n_stratum: int | None = None) -> tuple[float, floa
     if size >= NOMINAL_CLUSTERS:
         return None
     strata = max(simulated for simulated in _COVERAGE if simulated * size <= n_clusters)
-    return _COVERAGE[strata][size - MINIMUM_CLUSTERS]
+    skewed, gaussian = _COVERAGE[strata][size - MINIMUM_CLUSTERS]
+    return skewed / 100, gaussian / 100
 
 
 def _strata_members(
