@@ -95,10 +95,11 @@ def write_claims(
     table: pd.DataFrame, preset: str, *, csv: Path, markdown: Path, html: Path
 ) -> None:
     """Write all three, each complete or not at all."""
-    texts = {csv: claims_csv, markdown: claims_markdown, html: lambda t: claims_page(t, preset)}
+    page = claims_page(table, preset)
+    texts = {csv: claims_csv(table), markdown: claims_markdown(table), html: page}
     for path, text in texts.items():
         with atomic_path(path) as temporary:
-            temporary.write_text(text(table), encoding="utf-8")
+            temporary.write_text(text, encoding="utf-8")
 
 
 def _render(name: str, table: pd.DataFrame, **more: object) -> str:

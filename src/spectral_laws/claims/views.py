@@ -22,7 +22,7 @@ GROUPS = {
 }
 """What is counted apart."""
 
-VERDICT_COLORS = dict(
+VERDICT_COLORS: dict[str, str] = dict(
     zip(
         VERDICTS,
         ("#0b5f8a", "#8a5800", "#a50f15", "#6a3d9a", "#00695c", "#1a1a1a", "#6b6b6b"),

@@ -18,7 +18,7 @@ from spectral_laws.plotting.tables import require
 
 _COLUMNS = ("claim", "role", "scope", "value", "low", "high", "n_units", "units", "n_clusters",
             "clusters", "n_stratum", "verdict", "missing")  # fmt: skip
-_SYMBOLS = dict(zip(VERDICTS, ("o", "^", "X", "D", "s", "*", "_"), strict=True))
+_SYMBOLS: dict[str, str] = dict(zip(VERDICTS, ("o", "^", "X", "D", "s", "*", "_"), strict=True))
 _LINE = 0.098  # inches per line of text
 _GAP = 0.04  # inches between rows
 

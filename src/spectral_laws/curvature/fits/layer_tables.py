@@ -21,7 +21,7 @@ LAYER = ("model", "seed", "layer_index", "layer", "kind", "role")
 
 _WHOLE = ("seed", "epoch", "layer_index", "index", "n_rows", "n_columns", "n_below_rank")
 _TEXTS = (
-    *("id", "model", "architecture", "layer", "kind", "role", "part", "factor", "experiment"),
+    *("claim", "model", "architecture", "layer", "kind", "role", "part", "factor", "experiment"),
     *("variant", "status", "reason", "rank_model"),
 )
 """Columns of whole numbers, and those that may hold text; all others are numbers or truths."""
