@@ -92,10 +92,14 @@ def test_claims_can_be_read_at_this_width(page):
 def test_a_claim_says_how_it_is_judged(page):
     row = page.locator("#A1 + tr")
     assert not row.locator("dl").is_visible()
-    row.locator("summary").click()
+    judged, beside = row.locator("summary").all()
+    judged.click()
     assert "reproduced if the value lies in" in row.locator("dl").inner_text()
     assert row.bounding_box()["height"] < SIZES[page.name][1]
-    row.locator("summary").click()
+    judged.click()
+    beside.click()
+    assert "sensitivity" in row.locator("table").inner_text()
+    beside.click()
 
 
 def test_a_claim_leads_to_its_figures(page):

@@ -119,6 +119,7 @@ def test_presets_do_not_share_outputs(project):
             "src/spectral_laws/claims/registry.yaml",
             {"evaluate_claims", "render_claims", "plot_claims"},
         ),
+        ("src/spectral_laws/claims/render.md.j2", {"render_claims"}),
         (
             "src/spectral_laws/plotting/style.py",
             {
