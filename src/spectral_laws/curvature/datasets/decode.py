@@ -5,7 +5,6 @@ import warnings
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
 
 from spectral_laws.errors import DataError
 
@@ -23,6 +22,8 @@ def decode_image(content: bytes, *, name: str) -> NDArray[np.uint8]:
     Raises:
         DataError: naming it, if it is too large, damaged, cut short, or neither JPEG nor PNG.
     """
+    from PIL import Image  # of the extra `vision`: all else here is to be had without it
+
     if len(content) > MAX_BYTES:
         raise DataError(f"{name}: more than {MAX_BYTES} bytes, no image of a data set is so large")
     try:
