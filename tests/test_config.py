@@ -1,6 +1,8 @@
 import copy
+import importlib.util
 import json
 
+import jsonschema
 import pytest
 import yaml
 from hypothesis import given
@@ -31,6 +33,45 @@ def test_overlays_hold_only_what_differs(root):
             for key in keys:
                 inherited = inherited.get(key, {})  # an entry of its own is no repetition
             assert inherited != value, f"{path.name}: {'.'.join(keys)} repeats config.yaml"
+
+
+@pytest.fixture(scope="module")
+def schema(root):
+    """The JSON schema that editors read, which is that of the models."""
+    path = root / "workflow" / "update_docs.py"
+    spec = importlib.util.spec_from_file_location("update_docs", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    schema = json.loads((root / module.SCHEMA).read_text())
+    assert schema == module.config_schema(), "run workflow/update_docs.py"
+    return schema
+
+
+def test_every_configuration_file_names_the_schema_and_fits_it(root, schema):
+    jsonschema.Draft202012Validator.check_schema(schema)
+    for path in (root / "config.yaml", *(root / "config").glob("*.yaml")):
+        text = path.read_text()
+        begin, _, name = text.splitlines()[0].partition("$schema=")
+        assert begin == "# yaml-language-server: "
+        assert json.loads((path.parent / name).read_text()) == schema
+        jsonschema.validate(yaml.safe_load(text), schema)
+
+
+@pytest.mark.parametrize(
+    ("content", "fits"),
+    [
+        ("curvature: {models: {mlp: null}, data: {images: {train_size: 64}}}", True),
+        ("curvature: {training: {sgd: null}}", False),
+        ("sede: 1", False),
+        ("curvature: {models: {mlp: {widht: 3}}}", False),
+        ("curvature: {models: {Mlp: {width: 3}}}", False),
+        ("curvature: {data: {images: {dataset: digits, vocabulary: 9}}}", False),
+        ("recovery: {studies: {quadratic: {gamma: -1}}}", False),
+        ("optimizers: {methods: {sgd: {learning_rates: [1e-4]}}}", False),  # a string in YAML
+    ],
+)
+def test_the_schema_takes_overlays_and_refuses_what_no_preset_may_hold(schema, content, fits):
+    assert jsonschema.Draft202012Validator(schema).is_valid(yaml.safe_load(content)) == fits
 
 
 def test_every_key_of_the_default_preset_has_a_comment(root):

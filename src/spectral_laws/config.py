@@ -1,9 +1,7 @@
 """The configuration: typed, frozen, and checked as a whole before anything runs.
 
 ``config.yaml`` is complete; a file under ``config/`` holds only what differs and is merged over
-it, key by key. A ``null`` under ``recovery.studies``, ``recovery.perturbation``,
-``curvature.models``, ``curvature.experiments``, ``optimizers.races`` or ``optimizers.methods``
-removes an inherited entry.
+it, key by key. A ``null`` in one of the ``REMOVABLE`` mappings removes an inherited entry.
 """
 
 import json
@@ -21,7 +19,7 @@ from spectral_laws.settings.optimizers import Optimizers
 from spectral_laws.settings.recovery import Recovery
 from spectral_laws.settings.yaml_files import check_removals, read_yaml
 
-_REMOVABLE = (
+REMOVABLE = (
     ("recovery", "studies"),
     ("recovery", "perturbation"),
     ("curvature", "models"),
@@ -29,6 +27,7 @@ _REMOVABLE = (
     ("optimizers", "races"),
     ("optimizers", "methods"),
 )
+"""Sections and their mappings in which null removes an entry."""
 
 
 class Config(Settings):
@@ -100,7 +99,7 @@ def read_files(*paths: Path) -> dict[str, Any]:
     merged: dict[str, Any] = {}
     for number, path in enumerate(paths):
         content = read_yaml(path)
-        for mapping in _REMOVABLE if number else ():
+        for mapping in REMOVABLE if number else ():
             check_removals(merged, content, mapping, path)
         merged = merge(merged, content)
     return merged
@@ -129,7 +128,7 @@ def parse_config(raw: Mapping[str, Any], *, source: str) -> Config:
         ConfigError: naming ``source`` and, per mistake, the key, the value and what is allowed.
     """
     cleaned = dict(raw)
-    for section, mapping in _REMOVABLE:
+    for section, mapping in REMOVABLE:
         inner = cleaned.get(section)
         if isinstance(inner, Mapping) and isinstance(inner.get(mapping), Mapping):
             kept = {name: value for name, value in inner[mapping].items() if value is not None}
