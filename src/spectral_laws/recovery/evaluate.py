@@ -122,13 +122,10 @@ class Evaluator:
     def measure(
         self, estimate: Estimate, prediction: Prediction, *, readout: Matrix, test: Matrix
     ) -> Recovery:
-        """All metrics of one estimate.
+        """All metrics of one estimate, of whose prediction ``prediction`` is for the same n.
 
-        Args:
-            estimate: of the directions.
-            prediction: of the sharp theory at the same n.
-            readout: learned first latents hhat1 = U^T F on the readout sample, n x d1.
-            test: the same on the test inputs.
+        ``readout`` are the learned first latents hhat1 = U^T F on the readout sample, n x d1,
+        ``test`` those on the test inputs.
         """
         values, edges = estimate.eigenvalues, prediction.edges
         outside = (values < edges[0]) | (values > edges[1])

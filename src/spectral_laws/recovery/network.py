@@ -54,12 +54,6 @@ def fit_network(
     it are kept. Labels are standardised by the mean and deviation of the others. All in float32 on
     the CPU; the same seed and number of threads give the same network.
 
-    Args:
-        inputs: n x d.
-        labels: n numbers.
-        settings: width, epochs, batch size, peak learning rate, weight decay.
-        seed: of the first weights and of the order of the batches.
-
     Raises:
         ValueError: with fewer than 5 samples, or where all labels are equal.
         NumericalError: if training runs away to NaN or infinity.

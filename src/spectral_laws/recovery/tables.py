@@ -57,21 +57,7 @@ def tabulate_recovery(
     """Draw teachers of one dimension and recover each at every sample size of the grid.
 
     A teacher of equivalent features has the weights of the one with Hermite features.
-
-    Args:
-        study_name: first column of the tables.
-        family: the teachers and the grid n = d^a.
-        estimator: tolerances, iterations and memory of the eigenvectors.
-        evaluation: test set and scalar readout.
-        dimension: d.
-        replicates: indices of the teachers and sample streams, from 0.
-        seed: root of the random streams.
-        device: torch device.
-
-    Raises:
-        ConfigError: if the family does not fit the dimension, no teacher is asked for, or the
-            device is missing.
-        NumericalError: if the eigenvectors do not converge.
+    ``replicates`` are the indices of the teachers and sample streams, from 0.
     """
     if not replicates:
         raise ConfigError(f"{study_name}: no teacher is asked for, the last is before the first")

@@ -65,22 +65,14 @@ def smallest_batch(size: int, batch_size: int) -> int:
 
 
 def replicates(first: int, last: int) -> range:
-    """The numbers ``first`` to ``last``.
-
-    Raises:
-        ConfigError: if there are none.
-    """
+    """The numbers ``first`` to ``last``."""
     if last < first:
         raise ConfigError(f"--last {last} is below --first {first}")
     return range(first, last + 1)
 
 
 def share(text: str) -> float:
-    """A number from 0 on below 1, from the command line.
-
-    Raises:
-        ConfigError: if it is none.
-    """
+    """A number from 0 on below 1, from the command line."""
     try:
         value = float(text)
     except ValueError:
@@ -98,11 +90,7 @@ class Intervals(Settings):
 
 
 def parse_settings(model: type[Parsed], text: str, *, source: str = "") -> Parsed:
-    """Validate a JSON object as ``model``.
-
-    Raises:
-        ConfigError: one line per mistake, with the key's path.
-    """
+    """Validate a JSON object as ``model``."""
     try:
         return model.model_validate_json(text)
     except ValidationError as error:

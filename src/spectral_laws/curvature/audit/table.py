@@ -110,11 +110,7 @@ class OurTables:
 
 
 def read_claims(path: Path) -> pd.DataFrame:
-    """The claims table, from its CSV.
-
-    Raises:
-        DataError: if the file is missing or no such table.
-    """
+    """The claims table, from its CSV."""
     try:
         table = pd.read_csv(path)
     except FileNotFoundError:
@@ -128,19 +124,11 @@ def read_claims(path: Path) -> pd.DataFrame:
 def audit_reference(folder: Path, ours: OurTables) -> pd.DataFrame:
     """Recompute every claim that the author's result files allow, beside our own values.
 
-    Args:
-        folder: the author's JSON files (``results_alpha_triangle.json`` and four others).
-        ours: our tables.
-
     Returns:
         One row per quantity. ``layer`` is empty where a row summarises layers; ``paper_text`` is
         what the paper says, ``author_value`` the number stored in the file, ``author_recomputed``
         ours from the file's raw arrays, ``our_value`` with ``our_low`` and ``our_high`` what this
         project measures on its own networks. A file that is not there has one row that says so.
-
-    Raises:
-        DataError: if the folder is missing, a file is malformed, or its arrays allow no fit; the
-            message names file and key.
 
     Source: curvature paper; issues with its files are listed under the curvature ladder.
     """

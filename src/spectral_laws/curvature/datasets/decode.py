@@ -15,12 +15,7 @@ MAX_BYTES = 64 << 20
 def decode_image(content: bytes, *, name: str) -> NDArray[np.uint8]:
     """Decode a JPEG or PNG to RGB, (3, H, W) unsigned bytes; grey becomes three equal channels.
 
-    Args:
-        content: the encoded image.
-        name: what messages call it.
-
-    Raises:
-        DataError: naming it, if it is too large, damaged, cut short, or neither JPEG nor PNG.
+    ``name`` is what messages call it.
     """
     from PIL import Image  # of the extra `vision`: all else here is to be had without it
 

@@ -40,11 +40,7 @@ class ImagePool(Protocol):
 
 @dataclass(frozen=True)
 class ArrayPool:
-    """Images (N, channels, H, W) of one size, in memory.
-
-    Raises:
-        DataError: naming ``source``, if there is not one label below ``n_classes`` per image.
-    """
+    """Images (N, channels, H, W) of one size, in memory."""
 
     images: NDArray[np.uint8] | NDArray[np.float64]
     labels: Labels
@@ -76,9 +72,6 @@ class EncodedPool:
 
     Attributes:
         names: of every image, as ``fetch`` takes them and messages say them.
-        labels: see :class:`ImagePool`.
-        n_classes: see :class:`ImagePool`.
-        source: see :class:`ImagePool`.
         fetch: the bytes of an image; raises DataError where there are none.
         side: pixels a side that every image must have; None is any.
     """
@@ -91,11 +84,7 @@ class EncodedPool:
     side: int | None = None
 
     def read(self, indices: Indices, size: int) -> Images:
-        """See :class:`ImagePool`.
-
-        Raises:
-            DataError: naming the image, if it cannot be read or is not of the size it must have.
-        """
+        """See :class:`ImagePool`."""
         result = np.empty((len(indices), 3, size, size), dtype=np.float32)
         for row, index in enumerate(track(indices, total=len(indices), label="decoding images")):
             name = self.names[index]
