@@ -52,10 +52,7 @@ def main() -> None:
 
 
 def check_configuration(arguments: list[str]) -> None:
-    """Read the configuration files of the command line before Snakemake does.
-
-    Snakemake runs templates that they hold, and never ends on some aliases; here both are refused.
-    """
+    """Read the configuration files of the command line: Snakemake has tracebacks for wrong ones."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     names = ("--configfile", "--configfiles")
     parser.add_argument(*names, nargs="+", action="extend", type=Path, default=[], dest="files")

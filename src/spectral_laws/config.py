@@ -17,7 +17,7 @@ from spectral_laws.settings.curvature import Curvature
 from spectral_laws.settings.layer_names import has_layer
 from spectral_laws.settings.optimizers import Optimizers
 from spectral_laws.settings.recovery import Recovery
-from spectral_laws.settings.yaml_files import check_removals, read_yaml
+from spectral_laws.settings.yaml_files import read_yaml
 
 REMOVABLE = (
     ("recovery", "studies"),
@@ -97,11 +97,11 @@ def read_files(*paths: Path) -> dict[str, Any]:
             that the files before it do not have.
     """
     merged: dict[str, Any] = {}
-    for number, path in enumerate(paths):
-        content = read_yaml(path)
-        for mapping in REMOVABLE if number else ():
-            check_removals(merged, content, mapping, path)
-        merged = merge(merged, content)
+    for path in paths:
+        try:
+            merged = merge(merged, read_yaml(path))
+        except KeyError as error:
+            raise ConfigError(f"{path}: {error.args[0]}") from None
     return merged
 
 
@@ -140,13 +140,25 @@ def parse_config(raw: Mapping[str, Any], *, source: str) -> Config:
     return parse_settings(Config, text, source=source)
 
 
-def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """``base`` with the keys of ``over`` put in, mappings merged key by key."""
+def merge(
+    base: Mapping[str, Any], over: Mapping[str, Any], *, inside: tuple[str, ...] = ()
+) -> dict[str, Any]:
+    """``base`` with the keys of ``over`` put in, mappings merged key by key.
+
+    Raises:
+        KeyError: if a null should remove an entry that ``base`` does not have; ``inside`` are the
+            keys that led here.
+    """
     result = dict(base)
     for key, value in over.items():
         known = result.get(key)
         if isinstance(known, Mapping) and isinstance(value, Mapping):
-            result[key] = merge(known, value)
+            result[key] = merge(known, value, inside=(*inside, key))
+        elif value is None and key not in base and inside in REMOVABLE:
+            raise KeyError(
+                f"{'.'.join((*inside, key))}: null removes an inherited entry, and there is none "
+                f"of this name; there are {', '.join(base)}"
+            )
         else:
             result[key] = value
     return result

@@ -296,6 +296,16 @@ def test_a_dry_run_leaves_a_lock_alone(run_script, tmp_path, option):
     assert not (tmp_path / ".snakemake/run.lock").exists()
 
 
+def test_a_configuration_that_cannot_be_read_is_one_line(run_script, tmp_path):
+    for content in ("seed: 3\nseed: 4", "a: &a {b: *a}"):
+        (tmp_path / "mine.yaml").write_text(content)
+        message = str(run_script("-n", "--configfile", "mine.yaml"))
+        assert message.startswith("error: mine.yaml: not plain YAML (")
+        assert len(message.splitlines()) == 1
+    message = str(run_script("--configfile", "mine.yaml", "results/x"))
+    assert "targets come first" in message
+
+
 @pytest.mark.parametrize("options", [(), ("-n",)])
 @pytest.mark.parametrize("variable", ["HOME", "XDG_CACHE_HOME"])
 @pytest.mark.parametrize("place", ["file", "/proc/none"])  # permissions do not stop root

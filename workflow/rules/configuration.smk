@@ -1,5 +1,4 @@
-# Reads the configuration files strictly before Snakemake does, whose reading lets tags, repeated
-# keys and templates through. Included before `configfile:`.
+# Reads the configuration files strictly: Snakemake's own reading lets repeated keys through.
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
