@@ -10,11 +10,7 @@ from spectral_laws.curvature.fits.layer_tables import require_columns
 from spectral_laws.errors import ConfigError, DataError
 from spectral_laws.settings.base import Name, Settings
 from spectral_laws.settings.curvature import Experiment, Model
-from spectral_laws.settings.data import (
-    Data,
-    n_classes_of,
-    task_of,
-)
+from spectral_laws.settings.data import Data, n_classes_of, task_of
 
 _KEY = ["model", "seed", "layer_index", "layer"]
 _ROWS = ["model", "seed", "epoch", "final", "layer_index", "layer", "kind", "role"]

@@ -39,12 +39,7 @@ class Interval:
 
 
 def bootstrap_slope_interval(
-    x: ArrayLike,
-    y: ArrayLike,
-    *,
-    confidence: float,
-    resamples: int,
-    generator: np.random.Generator,
+    x: ArrayLike, y: ArrayLike, *, confidence: float, resamples: int, generator: np.random.Generator
 ) -> Interval:
     """Interval of the slope of :func:`fit_loglog`, resampling pairs (x, y) with replacement.
 

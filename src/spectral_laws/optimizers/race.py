@@ -25,16 +25,11 @@ NULLABLE_TUNING = ("validation_loss",)
 
 @dataclass(frozen=True)
 class RaceTable:
-    """A table of trainings, and the files that keep them until it is written.
+    """A table of trainings, and the files that keep them until it is written."""
 
-    Attributes:
-        table: see the function that makes it.
-        kept: files of finished trainings.
-        times: seconds, apart, because they differ between runs.
-    """
-
-    table: pd.DataFrame
-    kept: tuple[Path, ...]
+    table: pd.DataFrame  # see the function that makes it
+    kept: tuple[Path, ...]  # files of finished trainings
+    # Seconds, apart, because they differ between runs.
     times: pd.DataFrame = field(default_factory=pd.DataFrame)
 
     def discard(self) -> None:

@@ -68,11 +68,7 @@ def tabulate_baselines(
         rows = [row for job in track(jobs, total=len(jobs), label="baselines") for row in job()]
         tables.append(
             tabulate(
-                rows,
-                study_name=study_name,
-                family=family,
-                dimension=dimension,
-                replicate=replicate,
+                rows, study_name=study_name, family=family, dimension=dimension, replicate=replicate
             )
         )
     table = pd.concat(tables, ignore_index=True)

@@ -69,9 +69,7 @@ def fit_network(
     random = torch.Generator().manual_seed(seed)
     network = _build(inputs.shape[1], settings.width, random)
     optimizer = torch.optim.AdamW(
-        network.parameters(),
-        lr=settings.learning_rate,
-        weight_decay=settings.weight_decay,
+        network.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay
     )
     steps = settings.epochs * math.ceil(fitted / settings.batch_size)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=steps)

@@ -75,9 +75,7 @@ def fit_random_features(
         fits = [
             RidgeFit(fit.ridge, fit.loo_error, fit.coefficients @ rows[:n], fit.label_mean)
             for n, fit in zip(
-                small,
-                fit_dual(rows @ rows.T, labels, small, ridges=ridges, name=name),
-                strict=True,
+                small, fit_dual(rows @ rows.T, labels, small, ridges=ridges, name=name), strict=True
             )
         ]
     for n in sample_sizes[len(small) :]:

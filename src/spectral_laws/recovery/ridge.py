@@ -16,19 +16,12 @@ Matrix = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class RidgeFit:
-    """One ridge regression.
+    """One ridge regression."""
 
-    Attributes:
-        ridge: the chosen penalty.
-        loo_error: its mean squared leave-one-out error.
-        coefficients: dual (one per sample) or primal (one per feature).
-        label_mean: of the training labels; the regression is of y - ybar.
-    """
-
-    ridge: float
-    loo_error: float
-    coefficients: Matrix
-    label_mean: float
+    ridge: float  # the chosen penalty
+    loo_error: float  # its mean squared leave-one-out error
+    coefficients: Matrix  # dual (one per sample) or primal (one per feature)
+    label_mean: float  # of the training labels; the regression is of y - ybar
 
 
 def fit_dual(

@@ -23,19 +23,16 @@ Vector = NDArray[np.float64]
 
 
 class RecoveryTables(NamedTuple):
-    """Tables of some teachers; each starts with the columns of :mod:`.study`.
+    """Tables of some teachers; each starts with the columns of :mod:`.study`."""
 
-    Attributes:
-        metrics: one row per sample size and second layer: errors, overlaps, edges, convergence.
-        directions: one row per sample size and teacher direction (1-based); ``matched_overlap``,
-            ``eigenvalue`` and ``localisation`` are those of the estimate of the same rank.
-        thresholds: one row per teacher direction; ``half_recovery`` is missing where ``censored``
-            is ``below`` or ``above`` (the grid does not hold the crossing), and likewise
-            ``predicted_half_recovery``, from the sharp theory on the same grid.
-    """
-
+    # One row per sample size and second layer: errors, overlaps, edges, convergence.
     metrics: pd.DataFrame
+    # One row per sample size and teacher direction (1-based); ``matched_overlap``,
+    # ``eigenvalue`` and ``localisation`` are those of the estimate of the same rank.
     directions: pd.DataFrame
+    # One row per teacher direction; ``half_recovery`` is missing where ``censored`` is
+    # ``below`` or ``above`` (the grid does not hold the crossing), and likewise
+    # ``predicted_half_recovery``, from the sharp theory on the same grid.
     thresholds: pd.DataFrame
 
 

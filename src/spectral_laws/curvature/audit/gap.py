@@ -5,12 +5,7 @@ from numpy.typing import NDArray
 from scipy.stats import spearmanr
 
 from spectral_laws.curvature.audit.files import GAP, Gap, GapLayer
-from spectral_laws.curvature.audit.rows import (
-    AuditRow,
-    alpha_summaries,
-    largest_difference,
-    median,
-)
+from spectral_laws.curvature.audit.rows import AuditRow, alpha_summaries, largest_difference, median
 from spectral_laws.errors import DataError
 from spectral_laws.fitting.loglog import fit_loglog
 

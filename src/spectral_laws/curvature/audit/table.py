@@ -44,21 +44,13 @@ _NOTHING: Ours = (None, None, None)
 
 @dataclass(frozen=True)
 class OurTables:
-    """What this project found, to stand in the last column; each may be absent.
+    """What this project found, to stand in the last column; each may be absent."""
 
-    Attributes:
-        claims: the claims table: id, our_value, ci_low, ci_high.
-        experiments: table of ``tabulate_experiments``.
-        confidence: of intervals of medians over layers.
-        resamples: bootstrap resamples, of whole trainings.
-        seed: root seed of the resampling.
-    """
-
-    claims: pd.DataFrame | None
-    experiments: pd.DataFrame | None
-    confidence: float
-    resamples: int
-    seed: int
+    claims: pd.DataFrame | None  # the claims table: id, our_value, ci_low, ci_high
+    experiments: pd.DataFrame | None  # table of ``tabulate_experiments``
+    confidence: float  # of intervals of medians over layers
+    resamples: int  # bootstrap resamples, of whole trainings
+    seed: int  # root seed of the resampling
 
     def of(self, row: AuditRow) -> Ours:
         """Our value and interval for a row of the audit."""

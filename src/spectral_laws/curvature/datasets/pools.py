@@ -68,20 +68,14 @@ class ArrayPool:
 
 @dataclass(frozen=True)
 class EncodedPool:
-    """JPEG or PNG files, decoded to three colours when they are drawn.
+    """JPEG or PNG files, decoded to three colours when they are drawn."""
 
-    Attributes:
-        names: of every image, as ``fetch`` takes them and messages say them.
-        fetch: the bytes of an image; raises DataError where there are none.
-        side: pixels a side that every image must have; None is any.
-    """
-
-    names: Sequence[str]
+    names: Sequence[str]  # of every image, as ``fetch`` takes them and messages say them
     labels: Labels
     n_classes: int
     source: str
-    fetch: Callable[[str], bytes]
-    side: int | None = None
+    fetch: Callable[[str], bytes]  # the bytes of an image; raises DataError where there are none
+    side: int | None = None  # pixels a side that every image must have; None is any
 
     def read(self, indices: Indices, size: int) -> Images:
         """See :class:`ImagePool`."""

@@ -83,11 +83,7 @@ def _layer_record(layer: MeasuredLayer, top_k: int, bootstrap: SlopeBootstrap) -
         record
         | fits
         | _kronecker(kept)
-        | {
-            "identity_gap": fits["alpha"] - parts,
-            "status": "fit",
-            "reason": "",
-        }
+        | {"identity_gap": fits["alpha"] - parts, "status": "fit", "reason": ""}
     )
 
 

@@ -32,14 +32,10 @@ SIGMA, EXACT = "singular_value", "directional_curvature"
 
 @dataclass(frozen=True)
 class MeasuredLayer:
-    """The rows of one layer, in order of the index k.
+    """The rows of one layer, in order of the index k."""
 
-    Attributes:
-        record: the columns that are the same in all of its rows.
-        rows: the table's rows, one per singular direction; none where the gradient is zero.
-    """
-
-    record: dict[str, object]
+    record: dict[str, object]  # the columns that are the same in all of its rows
+    # The table's rows, one per singular direction; none where the gradient is zero.
     rows: pd.DataFrame
 
     @property

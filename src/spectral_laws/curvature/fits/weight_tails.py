@@ -37,21 +37,13 @@ NULLABLE_WEIGHTS = _NUMBERS
 
 @dataclass(frozen=True)
 class Tail:
-    """Power-law tail p(x) ~ x^-exponent for x >= xmin.
+    """Power-law tail p(x) ~ x^-exponent for x >= xmin."""
 
-    Attributes:
-        exponent: maximum-likelihood exponent.
-        xmin: start of the tail, where the Kolmogorov-Smirnov distance is smallest.
-        n: values in the tail.
-        sigma: standard error of the exponent, (exponent - 1) / sqrt(n).
-        ks: that distance; large where no tail is a power law.
-    """
-
-    exponent: float
-    xmin: float
-    n: int
-    sigma: float
-    ks: float
+    exponent: float  # maximum-likelihood exponent
+    xmin: float  # start of the tail, where the Kolmogorov-Smirnov distance is smallest
+    n: int  # values in the tail
+    sigma: float  # standard error of the exponent, (exponent - 1) / sqrt(n)
+    ks: float  # that distance; large where no tail is a power law
 
 
 def fit_tail(values: NDArray[np.floating], *, name: str = "values") -> Tail:

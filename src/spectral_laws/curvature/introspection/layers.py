@@ -26,17 +26,13 @@ class Layer:
 
     It is treated as the matrix W of shape (n_rows, n_columns): (out, in) of a linear layer,
     (out, in / groups * kernel size) of a convolution.
-
-    Attributes:
-        name: the module's name; of a weight that an ``nn.MultiheadAttention`` keeps as a bare
-            parameter, the parameter's (``attention.in_proj_weight``).
-        module: owner of the weight.
-        attribute: the weight's name in ``module``.
     """
 
+    # The module's name; of a weight that an ``nn.MultiheadAttention`` keeps as a bare
+    # parameter, the parameter's (``attention.in_proj_weight``).
     name: str
-    module: nn.Module
-    attribute: str = "weight"
+    module: nn.Module  # owner of the weight
+    attribute: str = "weight"  # the weight's name in ``module``
 
     @property
     def weight(self) -> Tensor:

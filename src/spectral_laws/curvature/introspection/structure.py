@@ -36,15 +36,10 @@ _COUPLED = (
 
 @dataclass(frozen=True)
 class LayerStructure:
-    """What stands between a layer and the Gauss-Newton pass; None where nothing does.
+    """What stands between a layer and the Gauss-Newton pass; None where nothing does."""
 
-    Attributes:
-        curved: why the exact Hessian block may differ from the Gauss-Newton block.
-        unsupported: why the reverse Gauss-Newton pass cannot be run for this layer.
-    """
-
-    curved: str | None
-    unsupported: str | None
+    curved: str | None  # why the exact Hessian block may differ from the Gauss-Newton block
+    unsupported: str | None  # why the reverse Gauss-Newton pass cannot be run for this layer
 
     @property
     def obstacle(self) -> str | None:

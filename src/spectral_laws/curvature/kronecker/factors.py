@@ -24,20 +24,14 @@ _BLOCK = 2**24  # numbers of one block of patches in float64: 128 MB
 
 @dataclass(frozen=True)
 class FactorSpectrum:
-    """Eigenvalues of one Kronecker factor.
+    """Eigenvalues of one Kronecker factor."""
 
-    Attributes:
-        eigenvalues: (size,) decreasing; tiny negative ones of rounding are set to zero.
-        rank: how many lie above Lambda_1 max(size eps64, (size eps)^2), eps being the machine
-            epsilon of the samples that the factor is a second moment of.
-        participation_rank: (sum Lambda)^2 / sum Lambda^2; 0 for a zero factor.
-        entropy_rank: exp(-sum p log p), p = Lambda / sum Lambda; 0 for a zero factor.
-    """
-
-    eigenvalues: Vector
+    eigenvalues: Vector  # (size,) decreasing; tiny negative ones of rounding are set to zero
+    # How many lie above Lambda_1 max(size eps64, (size eps)^2), eps being the machine epsilon
+    # of the samples that the factor is a second moment of.
     rank: int
-    participation_rank: float
-    entropy_rank: float
+    participation_rank: float  # (sum Lambda)^2 / sum Lambda^2; 0 for a zero factor
+    entropy_rank: float  # exp(-sum p log p), p = Lambda / sum Lambda; 0 for a zero factor
 
     @property
     def size(self) -> int:
