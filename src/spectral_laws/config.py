@@ -12,7 +12,13 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, StringConstraints, model_validator
 
 from spectral_laws.errors import ConfigError
-from spectral_laws.settings.base import Intervals, Settings, parse_settings, smallest_batch
+from spectral_laws.settings.base import (
+    Intervals,
+    Settings,
+    check_known,
+    parse_settings,
+    smallest_batch,
+)
 from spectral_laws.settings.curvature import Curvature
 from spectral_laws.settings.layer_names import has_layer
 from spectral_laws.settings.optimizers import Optimizers
@@ -45,8 +51,7 @@ class Config(Settings):
     def _races_have_models(self) -> Self:
         for name, race in self.optimizers.races.items():
             where = f"optimizers.races.{name}"
-            if race.model not in self.curvature.models:
-                raise ValueError(f"{where}.model: {race.model!r} is none of curvature.models")
+            check_known(f"{where}.model", race.model, self.curvature.models)
             model = self.curvature.models[race.model]
             if model.weights is not None:
                 raise ValueError(f"{where}.model: {race.model!r} has weights, it is not trained")
