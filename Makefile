@@ -4,7 +4,8 @@
 # make verify      are the figures from the tables on disk, nothing damaged, limits kept?
 # make test        the whole test suite
 # make check       style, types and dry runs
-# make docs        README's claims table, docs/gallery and docs/pipeline.svg from the laptop run
+# make docs        schema of config.yaml; README's claims, docs/gallery, docs/pipeline.svg from the
+#                  laptop run
 
 PYTHON ?= python3
 PRESET ?= laptop
@@ -12,7 +13,7 @@ CORES ?= 2
 BIN := .venv/bin
 CONFIGFILE := $(if $(subst laptop,,$(PRESET)),--configfile config/$(PRESET).yaml)
 
-.PHONY: reproduce report verify test check docs install
+.PHONY: reproduce report verify test check style types plans docs install
 
 install: .venv/installed
 
@@ -40,11 +41,17 @@ verify: install
 test: install
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n $(CORES) --dist loadgroup --durations 15
 
-check: install
+check: style types plans
+
+style: install
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/snakefmt --check Snakefile workflow/rules
+
+types: install
 	$(BIN)/mypy
+
+plans: install
 	for preset in smoke paper; do \
 	  $(BIN)/snakemake --cores $(CORES) --dry-run --quiet rules --configfile config/$$preset.yaml || exit 1; \
 	done

@@ -1,5 +1,7 @@
 """Digests that tell a damaged file from a sound one, and records that cannot be changed unseen."""
 
+import subprocess
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,6 +13,7 @@ from spectral_laws.errors import DataError
 from spectral_laws.provenance import (
     Provenance,
     arrays_digest,
+    commit_of,
     forget_inputs,
     seal,
     table_digest,
@@ -105,3 +108,31 @@ def test_a_record_says_what_was_read_and_what_it_cost(tmp_path):
     assert not {"seconds", "peak_memory_mb", "threads"} & set(started.facts())
     forget_inputs()
     assert started.facts()["inputs"] == {}
+
+
+def test_a_commit_is_recorded_only_where_git_tracks_the_package(tmp_path):
+    def git(*words):
+        me = ["-c", "user.name=x", "-c", "user.email=x@x"]
+        output = subprocess.run(["git", *me, *words], cwd=tmp_path, check=True, capture_output=True)
+        commit_of.cache_clear()
+        return output.stdout.decode().strip()
+
+    package = tmp_path / "venv" / "spectral_laws"
+    package.mkdir(parents=True)
+    file = package / "provenance.py"
+    file.write_text("x = 1\n")
+    assert commit_of(file) is None  # no repository
+    git("init")
+    (tmp_path / ".gitignore").write_text("venv/\n")
+    git("add", ".gitignore")
+    git("commit", "-m", "another project")
+    assert commit_of(file) is None  # ignored by it
+    (tmp_path / ".gitignore").unlink()
+    assert commit_of(file) is None  # not ignored, not tracked
+    git("reset", "--hard")
+    git("add", "--force", str(file))
+    git("commit", "-m", "the package itself")
+    assert commit_of(file) == git("rev-parse", "HEAD")
+    file.write_text("x = 2\n")
+    commit_of.cache_clear()
+    assert commit_of(file) == git("rev-parse", "HEAD") + "-dirty"

@@ -24,6 +24,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import psutil
+from platformdirs import user_cache_path
 
 from spectral_laws.errors import ConfigError
 from spectral_laws.settings.yaml_files import read_yaml
@@ -42,23 +43,16 @@ def main() -> None:
     if not Path("Snakefile").exists():
         sys.exit("there is no Snakefile here: run this from the project's own folder")
     check_configuration(sys.argv[1:])
+    cache = user_cache_path("snakemake", "snakemake") / "snakemake" / "source-cache"
+    check_room(cache, "copies of the rules there; XDG_CACHE_HOME may name another place")
     if not any(map(DRY.fullmatch, sys.argv[1:])):
-        try:
-            lock = take_lock()
-        except OSError as error:
-            sys.exit(
-                f"{STATE.resolve()}: {error.strerror}; Snakemake keeps its "
-                "records there, nothing was started"
-            )
-        os.set_inheritable(lock, True)
+        check_room(STATE.resolve(), "its records there")
+        os.set_inheritable(take_lock(), True)
     os.execv(sys.executable, [sys.executable, "-m", "snakemake", *sys.argv[1:]])
 
 
 def check_configuration(arguments: list[str]) -> None:
-    """Read the configuration files of the command line before Snakemake does.
-
-    Snakemake runs templates that they hold, and never ends on some aliases; here both are refused.
-    """
+    """Read the configuration files of the command line: Snakemake has tracebacks for wrong ones."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     names = ("--configfile", "--configfiles")
     parser.add_argument(*names, nargs="+", action="extend", type=Path, default=[], dest="files")
@@ -71,15 +65,18 @@ def check_configuration(arguments: list[str]) -> None:
         sys.exit(f"error: {error}{hint}")
 
 
-def take_lock() -> int:
-    """The file whose lock says that a run is alive; what a dead run has left is cleaned up.
+def check_room(folder: Path, what: str) -> None:
+    """Stop where Snakemake would end in a traceback: a folder of its own cannot be written."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.write(bytes(ROOM))
+    except OSError as error:
+        sys.exit(f"{folder}: {error.strerror}; nothing was started: Snakemake keeps {what}")
 
-    Raises:
-        OSError: if there is no room for Snakemake's records, or the place is read-only.
-    """
-    STATE.mkdir(exist_ok=True)
-    with tempfile.TemporaryFile(dir=STATE) as file:  # Snakemake would end in a traceback
-        file.write(bytes(ROOM))
+
+def take_lock() -> int:
+    """The file whose lock says that a run is alive; what a dead run has left is cleaned up."""
     # The kernel drops this lock when the process that holds it ends, however it ends.
     lock = os.open(STATE / "run.lock", os.O_RDWR | os.O_CREAT, 0o666)
     try:

@@ -1,10 +1,12 @@
-"""Bring README's claims table, docs/claims.md and docs/gallery up to date from the laptop run.
+"""Bring up to date what is generated: the schema of config.yaml, and pages from the laptop run.
 
 python workflow/update_docs.py
 """
 
+import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import yaml
 from docutils.core import publish_parts
@@ -15,15 +17,19 @@ from spectral_laws.artifacts import read_table
 from spectral_laws.atomic import atomic_path
 from spectral_laws.claims.render import claims_readme
 from spectral_laws.cli import run
+from spectral_laws.config import REMOVABLE, Config
 from spectral_laws.errors import DataError
 
 RESULTS, FIGURES = Path("results/laptop"), Path("figures/laptop")
 WIDTH = 900  # pixels of a picture
+SCHEMA = Path("config", "config.schema.json")
 BEGIN, END = "<!-- claims: make docs -->", "<!-- end of claims -->"
 
 
 def main() -> None:
-    """Write the claims, short and at length, and docs/gallery.md with a picture of each figure."""
+    """Write the schema, README's claims and docs/claims.md, docs/gallery.md and its pictures."""
+    with atomic_path(SCHEMA) as temporary:
+        temporary.write_text(json.dumps(config_schema(), indent=1) + "\n", encoding="utf-8")
     table = claims_readme(read_table(RESULTS / "claim_measurements.parquet"))
     figures = sorted(FIGURES.glob("*.png"))
     if not figures:
@@ -41,6 +47,34 @@ def main() -> None:
     with atomic_path(Path("docs", "gallery.md")) as temporary:
         temporary.write_text("\n".join(page), encoding="utf-8")
     print(f"README.md: {table.count(chr(10)) - 1} claims; docs/gallery: {len(figures)} pictures")
+
+
+def config_schema() -> dict[str, Any]:
+    """JSON schema of config.yaml and, as every key may be missing, of the files that overlay it."""
+    schema = Config.model_json_schema()
+    _relax(schema)
+    for section, name in REMOVABLE:
+        definition = schema["properties"][section]["$ref"].rsplit("/", 1)[1]
+        entries = schema["$defs"][definition]["properties"][name]["patternProperties"]
+        for pattern, entry in entries.items():
+            entries[pattern] = {"anyOf": [entry, {"type": "null"}]}
+    return schema
+
+
+def _relax(node: object) -> None:
+    """Let keys of a schema be missing, and an entry without its kind be of any kind."""
+    if isinstance(node, list):
+        for part in node:
+            _relax(part)
+    elif isinstance(node, dict):
+        for key in ("required", "title", "discriminator"):
+            node.pop(key, None)
+        if "oneOf" in node:
+            node["anyOf"] = node.pop("oneOf")
+        if "patternProperties" in node:
+            node["additionalProperties"] = False
+        for part in node.values():
+            _relax(part)
 
 
 def replace_between(path: Path, begin: str, end: str, text: str) -> None:

@@ -5,4 +5,4 @@
 ``optimizers``: Spectral Newton, which that curvature suggests, and its race against others.
 """
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

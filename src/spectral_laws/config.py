@@ -1,9 +1,7 @@
 """The configuration: typed, frozen, and checked as a whole before anything runs.
 
 ``config.yaml`` is complete; a file under ``config/`` holds only what differs and is merged over
-it, key by key. A ``null`` under ``recovery.studies``, ``recovery.perturbation``,
-``curvature.models``, ``curvature.experiments``, ``optimizers.races`` or ``optimizers.methods``
-removes an inherited entry.
+it, key by key. A ``null`` in one of the ``REMOVABLE`` mappings removes an inherited entry.
 """
 
 import json
@@ -14,14 +12,20 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, StringConstraints, model_validator
 
 from spectral_laws.errors import ConfigError
-from spectral_laws.settings.base import Intervals, Settings, parse_settings, smallest_batch
+from spectral_laws.settings.base import (
+    Intervals,
+    Settings,
+    check_known,
+    parse_settings,
+    smallest_batch,
+)
 from spectral_laws.settings.curvature import Curvature
 from spectral_laws.settings.layer_names import has_layer
 from spectral_laws.settings.optimizers import Optimizers
 from spectral_laws.settings.recovery import Recovery
-from spectral_laws.settings.yaml_files import check_removals, read_yaml
+from spectral_laws.settings.yaml_files import read_yaml
 
-_REMOVABLE = (
+REMOVABLE = (
     ("recovery", "studies"),
     ("recovery", "perturbation"),
     ("curvature", "models"),
@@ -29,6 +33,7 @@ _REMOVABLE = (
     ("optimizers", "races"),
     ("optimizers", "methods"),
 )
+"""Sections and their mappings in which null removes an entry."""
 
 
 class Config(Settings):
@@ -46,8 +51,7 @@ class Config(Settings):
     def _races_have_models(self) -> Self:
         for name, race in self.optimizers.races.items():
             where = f"optimizers.races.{name}"
-            if race.model not in self.curvature.models:
-                raise ValueError(f"{where}.model: {race.model!r} is none of curvature.models")
+            check_known(f"{where}.model", race.model, self.curvature.models)
             model = self.curvature.models[race.model]
             if model.weights is not None:
                 raise ValueError(f"{where}.model: {race.model!r} has weights, it is not trained")
@@ -98,11 +102,11 @@ def read_files(*paths: Path) -> dict[str, Any]:
             that the files before it do not have.
     """
     merged: dict[str, Any] = {}
-    for number, path in enumerate(paths):
-        content = read_yaml(path)
-        for mapping in _REMOVABLE if number else ():
-            check_removals(merged, content, mapping, path)
-        merged = merge(merged, content)
+    for path in paths:
+        try:
+            merged = merge(merged, read_yaml(path))
+        except KeyError as error:
+            raise ConfigError(f"{path}: {error.args[0]}") from None
     return merged
 
 
@@ -129,7 +133,7 @@ def parse_config(raw: Mapping[str, Any], *, source: str) -> Config:
         ConfigError: naming ``source`` and, per mistake, the key, the value and what is allowed.
     """
     cleaned = dict(raw)
-    for section, mapping in _REMOVABLE:
+    for section, mapping in REMOVABLE:
         inner = cleaned.get(section)
         if isinstance(inner, Mapping) and isinstance(inner.get(mapping), Mapping):
             kept = {name: value for name, value in inner[mapping].items() if value is not None}
@@ -141,13 +145,25 @@ def parse_config(raw: Mapping[str, Any], *, source: str) -> Config:
     return parse_settings(Config, text, source=source)
 
 
-def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """``base`` with the keys of ``over`` put in, mappings merged key by key."""
+def merge(
+    base: Mapping[str, Any], over: Mapping[str, Any], *, inside: tuple[str, ...] = ()
+) -> dict[str, Any]:
+    """``base`` with the keys of ``over`` put in, mappings merged key by key.
+
+    Raises:
+        KeyError: if a null should remove an entry that ``base`` does not have; ``inside`` are the
+            keys that led here.
+    """
     result = dict(base)
     for key, value in over.items():
         known = result.get(key)
         if isinstance(known, Mapping) and isinstance(value, Mapping):
-            result[key] = merge(known, value)
+            result[key] = merge(known, value, inside=(*inside, key))
+        elif value is None and key not in base and inside in REMOVABLE:
+            raise KeyError(
+                f"{'.'.join((*inside, key))}: null removes an inherited entry, and there is none "
+                f"of this name; there are {', '.join(base)}"
+            )
         else:
             result[key] = value
     return result

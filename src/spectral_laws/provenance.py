@@ -51,7 +51,7 @@ class Provenance:
             "script": Path(sys.argv[0]).name,
             "inputs": dict(sorted(_inputs.items())),
             "versions": {"python": platform.python_version()} | _versions(),
-            "commit": _commit(),
+            "commit": commit_of(Path(__file__)),
         }
 
     def cost(self) -> dict[str, Any]:
@@ -146,19 +146,26 @@ def _versions() -> dict[str, str]:
 
 
 @cache
-def _commit() -> str | None:
-    """HEAD of the checkout this package lies in, ``-dirty`` if tracked files were edited."""
-    command = ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
-    try:
-        result = subprocess.run(
-            command,
-            cwd=Path(__file__).parent,
+def commit_of(file: Path) -> str | None:
+    """HEAD of the repository that tracks a file, ``-dirty`` if tracked files were edited.
+
+    None if none does, as where the package is installed inside a repository of something else.
+    """
+
+    def git(*arguments: str) -> str:
+        return subprocess.run(
+            ["git", *arguments],
+            cwd=file.parent,
             # Looking must not lock: a commit beside a run would fail.
             env=os.environ | {"GIT_OPTIONAL_LOCKS": "0"},
             capture_output=True,
+            check=True,
             text=True,
             timeout=10,
-        )
-    except (OSError, subprocess.TimeoutExpired):
+        ).stdout.strip()
+
+    try:
+        git("ls-files", "--error-unmatch", file.name)
+        return git("describe", "--always", "--dirty", "--abbrev=40", "--exclude=*")
+    except (OSError, subprocess.SubprocessError):
         return None
-    return result.stdout.strip() if result.returncode == 0 else None

@@ -296,6 +296,32 @@ def test_a_dry_run_leaves_a_lock_alone(run_script, tmp_path, option):
     assert not (tmp_path / ".snakemake/run.lock").exists()
 
 
+def test_a_configuration_that_cannot_be_read_is_one_line(run_script, tmp_path):
+    for content in ("seed: 3\nseed: 4", "a: &a {b: *a}"):
+        (tmp_path / "mine.yaml").write_text(content)
+        message = str(run_script("-n", "--configfile", "mine.yaml"))
+        assert message.startswith("error: mine.yaml: not plain YAML (")
+        assert len(message.splitlines()) == 1
+    message = str(run_script("--configfile", "mine.yaml", "results/x"))
+    assert "targets come first" in message
+
+
+@pytest.mark.parametrize("options", [(), ("-n",)])
+@pytest.mark.parametrize("variable", ["HOME", "XDG_CACHE_HOME"])
+@pytest.mark.parametrize("place", ["file", "/proc/none"])  # permissions do not stop root
+def test_a_home_that_cannot_be_written_is_named(
+    run_script, tmp_path, monkeypatch, variable, place, options
+):
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setenv(variable, str(tmp_path / place))
+    (tmp_path / "file").touch()
+    message = str(run_script(*options))
+    assert message.startswith(str(tmp_path / place))
+    assert "nothing was started" in message
+    assert len(message.splitlines()) == 1
+    assert not (tmp_path / ".snakemake/run.lock").exists()
+
+
 def test_the_lock_of_a_living_run_protects_snakemakes(run_script, tmp_path):
     lock = tmp_path / ".snakemake/run.lock"
     code = (

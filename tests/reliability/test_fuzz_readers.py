@@ -33,9 +33,7 @@ from spectral_laws.provenance import Provenance
 from spectral_laws.settings.base import parse_settings
 from spectral_laws.settings.curvature import Measurement, Model
 from spectral_laws.settings.data import Text
-from spectral_laws.settings.optimizers import ResponseSettings
-from spectral_laws.settings.recovery import RecoveryStudy
-from spectral_laws.settings.yaml_files import MAX_VALUES, read_yaml
+from spectral_laws.settings.yaml_files import read_yaml
 
 # One function reads many examples into one folder: each overwrites the file of the one before.
 FUZZ = {
@@ -324,49 +322,12 @@ def test_plain_values_come_back_from_yaml(tmp_path, content):
     assert read_yaml(path) == {**content, "again": content}
 
 
-@settings(max_examples=200, **FUZZ)
-@given(content=st.binary(max_size=60), head=st.sampled_from([b"", b"a: ", b"a: &a {b: *a, c: ["]))
-def test_any_bytes_are_a_mapping_or_an_error(tmp_path, content, head):
-    path = tmp_path / "any.yaml"
-    path.write_bytes(head + content)
-    found = value_or_error_that_names(path, lambda: read_yaml(path))
-    assert found is None or json.loads(json.dumps(found)).keys() == found.keys()
-
-
-@settings(max_examples=40, **FUZZ)
-@given(fan=st.integers(2, 12), depth=st.integers(2, 12), kind=st.sampled_from(["list", "map"]))
-def test_aliases_are_replaced_or_refused_in_time(tmp_path, fan, depth, kind):
-    lines = ["a0: &a0 1"]
-    for level in range(1, depth + 1):
-        parts = [f"*a{level - 1}"] * fan
-        keyed = [f"k{i}: {part}" for i, part in enumerate(parts)]
-        inner = f"[{', '.join(parts)}]" if kind == "list" else f"{{{', '.join(keyed)}}}"
-        lines.append(f"a{level}: &a{level} {inner}")
-    path = tmp_path / "aliases.yaml"
-    path.write_text("\n".join(lines))
-    found = value_or_error_that_names(path, lambda: read_yaml(path))
-    # Values below a<depth>, of which each level of a mapping has keys besides.
-    smallest = fan**depth
-    assert (found is not None) or smallest * 4 > MAX_VALUES
-    assert (found is None) or smallest <= MAX_VALUES
-
-
 # --- Settings of the scripts -------------------------------------------------------------------
 
-MODELS = (Model, Measurement, RecoveryStudy, ResponseSettings)
 SOUND = {
     Model: {"architecture": "mlp", "data": "x", "training": "x", "width": 4, "depth": 1},
     Measurement: {"batch_size": 40, "top_k": 5, "chunk_size": 16, "method": "auto"},
 }
-
-
-@settings(max_examples=200, **FUZZ)
-@given(text=st.one_of(st.text(max_size=40), PLAIN.map(json.dumps)), model=st.sampled_from(MODELS))
-def test_any_text_for_settings_is_a_named_mistake(text, model):
-    with pytest.raises(ConfigError) as caught:
-        parse_settings(model, text)
-    assert "wrong setting(s)\n  " in str(caught.value)
-    assert len(str(caught.value)) < 2000
 
 
 def settings_or_message(parse: Callable[[], Any]) -> tuple[Any, str]:

@@ -1,4 +1,7 @@
-"""What stops a run before its first job: no GPU, or nowhere to write."""
+"""What stops a run before its first job: no GPU, nowhere to write, a clock that is wrong."""
+
+import os
+import time
 
 import pytest
 import torch
@@ -19,9 +22,17 @@ def test_cuda_without_a_gpu_fails_at_once_and_says_what_to_change(project):
     assert (project.folder / "results/on_gpu/config.yaml").exists()
 
 
-def test_a_file_in_place_of_a_folder_is_named_before_any_job(project):
+def test_what_no_job_could_overcome_is_named_before_the_first(project):
+    def refused(message, *options):
+        output = project.snakemake("results/smoke/config.yaml", *options, check=False)
+        assert message in output
+        assert "Traceback" not in output
+        assert not (project.folder / "results").exists()
+
+    refused(f"run this in {project.folder}", "--directory", "elsewhere", "--dry-run")
     (project.folder / "scratch").touch()
-    output = project.snakemake("results/smoke/config.yaml", check=False)
-    assert "scratch is a file" in output
-    assert "Traceback" not in output
-    assert not (project.folder / "results").exists()
+    refused("scratch is a file")
+    (project.folder / "scratch").unlink()
+    source = "src/spectral_laws/atomic.py"
+    os.utime(project.folder / source, (time.time() + 3600,) * 2)
+    refused(f"{source}: dated in the future")

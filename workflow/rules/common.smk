@@ -111,6 +111,12 @@ def check_machine(workflow):
             raise WorkflowError(f"{name} is a file; a folder of this name is needed")
         if not os.access(place, os.W_OK):
             raise WorkflowError(f"{name}/ cannot be written (read-only?); nothing was started")
+    # Snakemake would remove what is older than its source, however right it is.
+    Path(".snakemake", "clock").touch()
+    now = Path(".snakemake", "clock").stat().st_mtime  # of this disk, be it another machine's
+    for path in {Path(path) for job in workflow.dag.needrun_jobs() for path in job.input}:
+        if path.exists() and path.stat().st_mtime > now:
+            raise WorkflowError(f"{path}: dated in the future: `touch {path}`; nothing was started")
     if not workflow.non_local_exec and any(
         job.resources.get("gpu") for job in workflow.dag.needrun_jobs()
     ):

@@ -10,11 +10,7 @@ from spectral_laws.curvature.fits.layer_tables import require_columns
 from spectral_laws.errors import ConfigError, DataError
 from spectral_laws.settings.base import Name, Settings
 from spectral_laws.settings.curvature import Experiment, Model
-from spectral_laws.settings.data import (
-    Data,
-    n_classes_of,
-    task_of,
-)
+from spectral_laws.settings.data import Data, n_classes_of, task_of
 
 _KEY = ["model", "seed", "layer_index", "layer"]
 _ROWS = ["model", "seed", "epoch", "final", "layer_index", "layer", "kind", "role"]
@@ -31,13 +27,7 @@ alignments also before the last epoch and where the layer has no Kronecker facto
 
 
 class Comparison(Settings):
-    """The part of the configuration that says which networks are compared, and how they differ.
-
-    Attributes:
-        experiments: by name, as ``curvature.experiments``.
-        models: by name, as ``curvature.models``.
-        data: by name, as ``curvature.data``.
-    """
+    """The part of the configuration that says which networks are compared, and how they differ."""
 
     experiments: dict[Name, Experiment]
     models: dict[Name, Model]
@@ -74,24 +64,9 @@ def tabulate_experiments(
 ) -> pd.DataFrame:
     """Exponents and alignment slopes of every experiment's networks, beside what they differ in.
 
-    Args:
-        experiments: by name.
-        models: settings of every model, by name.
-        n_classes: classes by name of data set (``curvature.data``).
-        tasks: task by name of data set.
-        exponents: table of ``fit_exponents``.
-        decomposition: table of ``fit_decomposition``, of final networks.
-
-    Returns:
-        Per experiment, model and row of ``exponents``: ``over``, the attribute that is compared,
-        ``variant``, its value as text, ``value``, the same as a number where it is one, then the
-        columns of the fits. Models stand in the experiment's order. :data:`NULLABLE_EXPERIMENTS`
-        may be missing.
-
-    Raises:
-        ConfigError: if the models of an experiment all have the same value of its attribute, or do
-            not have that attribute.
-        DataError: if a column is missing, or a model of an experiment has no row.
+    ``n_classes`` and ``tasks`` are by name of data set; ``exponents`` and ``decomposition`` are the
+    tables of ``fit_exponents`` and ``fit_decomposition``. Models stand in the experiment's order;
+    it is a ConfigError if all have the same value of what is compared, or lack it.
 
     Source: curvature paper, section 6 and experiments 2, 3 and 8.
     """

@@ -56,25 +56,12 @@ def measure_networks(
 
     The batch is drawn from the stream of ``seed`` alone, so every network on the same data is
     measured on the same one. The ladder is measured on the last epoch of each replicate.
-
-    Args:
-        networks: state dictionaries by (replicate, epoch).
-        samples: the data they were trained on.
-        model: their settings; its batch_size and top_k go before those of ``measurement``.
-        measurement: see :class:`spectral_laws.settings.curvature.Measurement`.
-        name: of the model, kept in the tables.
-        seed: root of the streams.
-        halves: also measure the last epoch on two disjoint halves of the batch.
-        label_smoothing: of the loss, as in the training.
-        device: ``cpu`` or ``cuda``.
+    ``networks`` are state dictionaries by (replicate, epoch), trained on ``samples`` with the given
+    label smoothing. batch_size and top_k of ``model`` go before those of ``measurement``. With
+    ``halves`` the last epoch is also measured on two disjoint halves of the batch.
 
     Returns:
         The spectra (see :func:`spectra_table`) and the factors (see :func:`factors_table`).
-
-    Raises:
-        ConfigError: if the device is not there.
-        DataError: if a network does not fit the model, or the batch is larger than the data.
-        NumericalError: as :func:`measure_directional_curvature`.
     """
     target = find_device(device)
     inputs, targets = batch_of(
@@ -136,11 +123,7 @@ def load_networks(
     *,
     device: torch.device,
 ) -> Iterator[tuple[tuple[int, int], nn.Module]]:
-    """Networks in eval mode on ``device``, from their state dictionaries.
-
-    Raises:
-        DataError: if one does not fit the model.
-    """
+    """Networks in eval mode on ``device``, from their state dictionaries."""
     for (replicate, epoch), arrays in networks.items():
         network = build_model(model, samples, seed=0)  # these weights are all replaced
         load_model_arrays(network, arrays, source=f"replicate {replicate}, epoch {epoch}")
@@ -148,11 +131,7 @@ def load_networks(
 
 
 def batch_of(samples: Samples, size: int, *, seed: int, device: torch.device) -> Batch:
-    """The fixed measurement batch: drawn without replacement, in an order that is random too.
-
-    Raises:
-        DataError: if ``size`` exceeds the number of training samples.
-    """
+    """The fixed measurement batch: drawn without replacement, in an order that is random too."""
     chosen = measurement_batch(len(samples.train_targets), size, seed=seed)
     inputs = torch.from_numpy(samples.train_inputs[chosen])
     if inputs.dim() == 4:
@@ -161,11 +140,7 @@ def batch_of(samples: Samples, size: int, *, seed: int, device: torch.device) ->
 
 
 def measurement_batch(n_available: int, batch_size: int, *, seed: int) -> NDArray[np.int64]:
-    """Indices of the fixed measurement batch, drawn without replacement.
-
-    Raises:
-        DataError: if ``batch_size`` exceeds ``n_available``.
-    """
+    """Indices of the fixed measurement batch, drawn without replacement."""
     if batch_size > n_available:
         raise DataError(
             f"curvature.measurement.batch_size: {batch_size}, but there are {n_available} "
@@ -192,14 +167,11 @@ def spectra_table(
     part: str,
     ladders: Sequence[Ladder] | None = None,
 ) -> pd.DataFrame:
-    """One row per layer and direction.
+    """One row per layer and direction, in the columns of ``spectra`` in ``tables/curvature.yaml``.
 
-    Columns: those of ``place``; part (whole, or the first or second half of the batch);
-    layer_index (from 0, in the order of the spectra), layer, kind, role, n_rows, n_columns, index
-    (k from 1), singular_value, directional_curvature (of any sign), method, n_samples, train_loss
-    (mean cross-entropy of the batch), n_below_rank (leading directions cut by the gradient's
-    numerical rank), and :data:`RUNGS`, missing without ``ladders``. A layer without any direction
-    (its gradient is zero) has one row, with zeros and without rungs.
+    ``place`` gives the columns that say which network it is, ``part`` which part of the batch.
+    Without ``ladders`` :data:`RUNGS` are missing. A layer without any direction (its gradient is
+    zero) has one row, with zeros and without rungs.
     """
     tables = []
     for i, spectrum in enumerate(spectra):
@@ -233,11 +205,7 @@ def factors_table(
     *,
     top_k: int,
 ) -> pd.DataFrame:
-    """Leading eigenvalues of both Kronecker factors of every layer that has them.
-
-    Columns: model, seed, layer_index, layer, kind, role, factor (delta or a), size,
-    participation_rank, entropy_rank (of the whole factor), index (from 1 to ``top_k``), eigenvalue.
-    """
+    """Leading ``top_k`` eigenvalues of both Kronecker factors of every layer that has them."""
     names = {"model": place["model"], "seed": place["seed"]}
     tables = [pd.DataFrame(columns=FACTOR_COLUMNS)]
     for i, (spectrum, ladder) in enumerate(zip(spectra, ladders, strict=True)):

@@ -1,15 +1,7 @@
-from .bootstrap import (
-    Interval as Interval,
-)
-from .bootstrap import (
-    bootstrap_interval as bootstrap_interval,
-)
-from .bootstrap import (
-    bootstrap_slope_interval as bootstrap_slope_interval,
-)
-from .bootstrap import (
-    cluster_bootstrap_interval as cluster_bootstrap_interval,
-)
+from .bootstrap import Interval as Interval
+from .bootstrap import bootstrap_interval as bootstrap_interval
+from .bootstrap import bootstrap_slope_interval as bootstrap_slope_interval
+from .bootstrap import cluster_bootstrap_interval as cluster_bootstrap_interval
 from .crossings import first_crossing as first_crossing
 from .loglog import LogLogFit as LogLogFit
 from .loglog import fit_loglog as fit_loglog

@@ -49,24 +49,12 @@ class Interval:
 
 
 def bootstrap_slope_interval(
-    x: ArrayLike,
-    y: ArrayLike,
-    *,
-    confidence: float,
-    resamples: int,
-    generator: np.random.Generator,
+    x: ArrayLike, y: ArrayLike, *, confidence: float, resamples: int, generator: np.random.Generator
 ) -> Interval:
     """Interval of the slope of :func:`fit_loglog`, resampling pairs (x, y) with replacement.
 
     Only pairs positive in both enter, as in the fit. A resample whose x are all equal has no
     slope; it is left out, and if more than 5 % of them are such there is no interval.
-
-    Args:
-        x: (n,) as in :func:`fit_loglog`.
-        y: (n,) as in :func:`fit_loglog`.
-        confidence: e.g. 0.95.
-        resamples: number of resamples.
-        generator: source of the resampling.
 
     Raises:
         NumericalError: if an entry is NaN or infinite.
@@ -93,12 +81,7 @@ def bootstrap_interval(
 ) -> Interval:
     """Interval of a statistic of independent values.
 
-    Args:
-        values: (n,) at least two.
-        statistic: function of an array and a keyword ``axis``, e.g. ``np.median``.
-        confidence: e.g. 0.95.
-        resamples: number of resamples.
-        generator: source of the resampling.
+    ``statistic`` is a function of an array and a keyword ``axis``, e.g. ``np.median``.
 
     Raises:
         NumericalError: if a value is NaN or infinite.
@@ -133,16 +116,9 @@ def cluster_bootstrap_interval(
 
     Rows of one cluster (a teacher, a seed, a training) depend on each other; clusters do not. A
     resample draws as many clusters as there are, with replacement, and takes all their rows. With
-    ``strata`` the number of clusters of every stratum (say, of every dimension) is kept.
-
-    Args:
-        clusters: (n,) label of each row's cluster.
-        statistic: function of the row numbers of one resample, in which rows repeat; NaN where
-            it has no value (say, a slope over equal x).
-        confidence: e.g. 0.95.
-        resamples: number of resamples.
-        generator: source of the resampling.
-        strata: (n,) label of each row's stratum; a cluster lies in one stratum.
+    ``strata`` the number of clusters of every stratum (say, of every dimension) is kept. Both are
+    labels of rows, (n,). ``statistic`` is a function of the row numbers of one resample, in which
+    rows repeat; NaN where it has no value (say, a slope over equal x).
 
     Raises:
         NoFitError: if there are fewer than 3 clusters (in any stratum), or more than 5 % of the

@@ -9,15 +9,8 @@ from spectral_laws.artifacts import check_finite
 def first_crossing(sample_sizes: ArrayLike, values: ArrayLike, level: float) -> float | None:
     """Sample size at which ``values`` first rises from below ``level`` to it or above.
 
-    Linear interpolation of the values in log n between the two neighbours.
-
-    Args:
-        sample_sizes: (m,) positive, strictly increasing.
-        values: (m,) one per sample size.
-        level: the level.
-
-    Returns:
-        The sample size, or None where the curve starts at or above the level, or never reaches it.
+    Linear interpolation of the values in log n between the two neighbours. Sample sizes are
+    positive and increase. None where the curve starts at or above the level, or never reaches it.
 
     Raises:
         NumericalError: if a value is NaN or infinite.

@@ -36,9 +36,7 @@ class LogLogFit:
 def fit_loglog(x: ArrayLike, y: ArrayLike) -> LogLogFit:
     """Fit y = exp(intercept) x^slope by least squares of log y on log x.
 
-    Args:
-        x: (n,) any real numbers; only entries with x > 0 and y > 0 enter.
-        y: (n,) likewise.
+    Only entries with x > 0 and y > 0 enter.
 
     Raises:
         NumericalError: if an entry is NaN or infinite.
@@ -66,12 +64,7 @@ def fit_loglog(x: ArrayLike, y: ArrayLike) -> LogLogFit:
 def positive_logs(
     x: ArrayLike, y: ArrayLike
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], int]:
-    """Natural logarithms of x and y over the entries positive in both, and the number left out.
-
-    Raises:
-        NumericalError: if an entry is NaN or infinite.
-        NoFitError: if fewer than 5 entries are left, or all their x are equal.
-    """
+    """Natural logarithms of x and y over the entries positive in both, and the number left out."""
     xs, ys = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
     if xs.ndim != 1 or xs.shape != ys.shape:
         raise ValueError(f"x and y must be vectors of one length, got {xs.shape} and {ys.shape}")

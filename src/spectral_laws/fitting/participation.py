@@ -13,9 +13,6 @@ from spectral_laws.errors import NoFitError
 def participation_ratio(values: ArrayLike) -> float:
     """PR = (sum_k h_k)^2 / sum_k h_k^2: 1 for a single entry, n for n equal ones.
 
-    Args:
-        values: (n,) not negative, not all zero (of curvatures: the positive ones).
-
     Raises:
         NumericalError: if an entry is NaN or infinite.
         NoFitError: if there is no positive entry.
@@ -39,10 +36,6 @@ def participation_ratio_bound(exponent: float, *, n_terms: int | None = None) ->
 
     With all ranks it is zeta(s)^2 / zeta(2 s), zeta Riemann's function, and infinite for s <= 1.
     With ``n_terms`` = N it is (sum_{k<=N} k^-s)^2 / sum_{k<=N} k^-2s, which grows with N.
-
-    Args:
-        exponent: s, or alpha gamma in its place.
-        n_terms: number of ranks; None for all.
 
     Source: curvature paper, section on the intrinsic dimension.
     """

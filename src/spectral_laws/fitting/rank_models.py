@@ -27,14 +27,11 @@ class RankModels:
 def compare_rank_models(singular_values: ArrayLike) -> RankModels:
     """Compare three laws of log sigma_k by BIC = n ln(RSS/n) + p ln n.
 
-    The laws are linear least squares on log sigma, with k = 1, 2, ... the rank:
-    ``power_law`` linear in log k (p = 2), ``exponential`` linear in k (p = 2),
-    ``lognormal`` quadratic in log k (p = 3). A residual sum below the rounding error of the
-    logarithms counts as that rounding error, so that of two exact models the smaller one wins.
-
-    Args:
-        singular_values: (n,) in order of rank; entries that are not positive are left out and
-            the others keep their rank.
+    The laws are linear least squares on log sigma, with k = 1, 2, ... the rank: ``power_law``
+    linear in log k (p = 2), ``exponential`` linear in k (p = 2), ``lognormal`` quadratic in log k
+    (p = 3). A residual sum below the rounding error of the logarithms counts as that rounding
+    error, so that of two exact models the smaller one wins. Entries that are not positive are left
+    out, and the others keep their rank.
 
     Raises:
         NumericalError: if an entry is NaN or infinite.

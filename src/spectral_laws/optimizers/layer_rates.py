@@ -33,21 +33,8 @@ def train_layer_rates(
     A layer with a measured s > 0 trains at eta (s / sbar)^b, with sbar the mean of s over these
     layers, and s the mean over the measured trainings of the model. All other parameters keep eta,
     and so do the schedule and everything else. Trainings are paired by replicate with those of the
-    race, which are the variant ``none``.
-
-    Args:
-        task: what is trained.
-        method: settings of ``settings.method``.
-        history: table of :func:`spectral_laws.optimizers.race.train_method` for this method.
-        exponents: table of ``fit_exponents``.
-        settings: exponents b, and whether there is a random control: b = 1 with the s of the layers
-            exchanged along a random cycle, so that no layer keeps its own.
-        replicates: trainings, from 0.
-
-    Returns:
-        Columns of the table: race, model, seed (the replicate), variant (none, b = 0.5, ...,
-        inverse for b = -1, random), exponent (0 for none, missing for random), n_scaled (layers
-        whose rate has a factor), test_loss, test_accuracy, diverged, n_test.
+    race (``history``), which are the variant ``none``. The random control is b = 1 with the s of
+    the layers exchanged along a random cycle, so that no layer keeps its own.
 
     Raises:
         DataError: if a table lacks this model, method or race, or an epoch of a training, or names

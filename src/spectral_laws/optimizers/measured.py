@@ -15,16 +15,8 @@ _COLUMNS = ("model", "layer", "final", "status", "alpha", "s")
 def layer_means(exponents: pd.DataFrame, model: str, column: str) -> dict[str, float]:
     """Mean of alpha or s over the trained networks of a model, by layer.
 
-    Layers without a fit in any training are left out.
-
-    Args:
-        exponents: table of ``fit_exponents``.
-        model: name in the table.
-        column: ``alpha`` or ``s``.
-
-    Raises:
-        DataError: if the table lacks a column, has another kind of value in one, or has no fitted
-            layer of this model.
+    Layers without a fit in any training are left out. ``exponents`` is the table of
+    ``fit_exponents``, ``column`` ``alpha`` or ``s``.
     """
     missing = [name for name in _COLUMNS if name not in exponents.columns]
     if missing:
@@ -44,11 +36,7 @@ def layer_means(exponents: pd.DataFrame, model: str, column: str) -> dict[str, f
 
 
 def check_layers(network: nn.Module, layers: Iterable[str], *, model: str) -> None:
-    """Check that measured layers are layers with a matrix of a network.
-
-    Raises:
-        DataError: naming the model and the first one that is not.
-    """
+    """Check that measured layers are layers with a matrix of a network."""
     try:
         parameter_groups(network, alpha=dict.fromkeys(layers, 1.0))
     except ValueError as error:

@@ -49,16 +49,8 @@ def build_optimizer(
     scale of ``match_rms_adamw``, so that one learning rate suits both. Vectors have no weight decay
     except under SGD, whose penalty is on all parameters. SOAP is that of ``pytorch_optimizer``: its
     first step only fills its averages, and both of its decay rates are those of its authors.
-
-    Args:
-        model: the network.
-        method: see :class:`spectral_laws.settings.optimizers.Method`.
-        weight_decay: one of the method's.
-        alphas: measured exponent per layer, for ``alpha: measured``.
-        layer_rates: factor of the learning rate by layer, for SGD and AdamW; 1 for all others.
-
-    Raises:
-        ValueError: if ``alphas`` are missing, or ``layer_rates`` go with another optimizer.
+    ``alphas`` are measured exponents by layer, ``layer_rates`` factors of the learning rate (SGD
+    and AdamW alone), 1 for all other layers.
     """
     rates = layer_rates or {}
     if rates and method.optimizer not in ("sgd", "adamw"):

@@ -25,16 +25,11 @@ NULLABLE_TUNING = ("validation_loss",)
 
 @dataclass(frozen=True)
 class RaceTable:
-    """A table of trainings, and the files that keep them until it is written.
+    """A table of trainings, and the files that keep them until it is written."""
 
-    Attributes:
-        table: see the function that makes it.
-        kept: files of finished trainings.
-        times: seconds, apart, because they differ between runs.
-    """
-
-    table: pd.DataFrame
-    kept: tuple[Path, ...]
+    table: pd.DataFrame  # see the function that makes it
+    kept: tuple[Path, ...]  # files of finished trainings
+    # Seconds, apart, because they differ between runs.
     times: pd.DataFrame = field(default_factory=pd.DataFrame)
 
     def discard(self) -> None:
@@ -70,11 +65,7 @@ class Task:
     kept: list[Path] = field(default_factory=list)
 
     def network(self, seed: int) -> nn.Module:
-        """The network with initial weights of ``seed``.
-
-        Raises:
-            DataError: if it cannot read the samples.
-        """
+        """The network with initial weights of ``seed``."""
         if self.samples.is_language != (self.model.architecture == "gpt2"):
             raise DataError(f"{self.model.architecture} cannot read the samples of {self.name!r}")
         return build_model(self.model, self.samples, seed=seed)
@@ -107,22 +98,10 @@ def tune_method(
     """Choose learning rate and weight decay by trainings that are tested on validation samples.
 
     First every learning rate with the first weight decay, then the other weight decays with the
-    best learning rate. All methods are tuned from the same initial weights, which no later training
-    starts from.
-
-    Args:
-        task: what is trained.
-        method: see :class:`spectral_laws.settings.optimizers.Method`.
-        exponents: table of ``fit_exponents``, for measured alphas.
-        name: of the method.
-        replicates: trainings that each candidate is judged by, from different seeds.
-
-    Returns:
-        Columns of the table: race, method, learning_rate, weight_decay, validation_loss and
-        validation_accuracy (means over the replicates), diverged (any of them), trainings (how
-        many), chosen. The best has the highest accuracy and, of these, the
-        lowest loss; with language models the lowest loss. Of the times: race, method,
-        learning_rate, weight_decay, seconds.
+    best learning rate, each judged by ``replicates`` trainings. All methods are tuned from the same
+    initial weights, which no later training starts from. The best has the highest accuracy and, of
+    these, the lowest loss; with language models the lowest loss. ``exponents`` is the table of
+    ``fit_exponents``, for measured alphas.
 
     Raises:
         DataError: if there are no measured alphas, or too few samples.
@@ -171,21 +150,9 @@ def train_method(
 ) -> RaceTable:
     """Train a tuned method from several seeds, and test it after every epoch.
 
-    Args:
-        task: what is trained.
-        method: its settings.
-        tuning: table of :func:`tune_method`.
-        exponents: table of ``fit_exponents``, for measured alphas.
-        name: of the method.
-        replicates: trainings, from 0; replicate r starts from the same weights and sees the samples
-            in the same order under every method.
-
-    Returns:
-        Columns of the table: race, task (``classification`` or ``language_modelling``), model,
-        train_size, steps (of a training), method, seed (the replicate), epoch, learning_rate
-        (peak), weight_decay, train_loss, test_loss, test_accuracy, diverged, n_test (targets that
-        loss and accuracy are means over). Of the times: race, method, seed, epoch, seconds (of its
-        steps).
+    ``tuning`` is the table of :func:`tune_method`, ``exponents`` that of ``fit_exponents``, for
+    measured alphas. Replicate r starts from the same weights and sees the samples in the same order
+    under every method.
 
     Raises:
         DataError: if there are no measured alphas, ``tuning`` has no choice, or too few samples.
@@ -217,11 +184,7 @@ def train_method(
 
 
 def chosen_values(tuning: pd.DataFrame, race: str, method: str) -> tuple[float, float]:
-    """Learning rate and weight decay that a method was tuned to in a race.
-
-    Raises:
-        DataError: if the table has no choice, or more than one.
-    """
+    """Learning rate and weight decay that a method was tuned to in a race."""
     missing = {"race", "method", "learning_rate", "weight_decay", "chosen"} - set(tuning.columns)
     if missing:
         raise DataError(f"tuning table: no column {', '.join(sorted(missing))}")
@@ -237,12 +200,7 @@ def chosen_values(tuning: pd.DataFrame, race: str, method: str) -> tuple[float, 
 def method_alphas(
     task: Task, method: Method, exponents: pd.DataFrame | None
 ) -> dict[str, float] | None:
-    """Measured exponent of each layer, at least 0, for ``alpha: measured``, else None.
-
-    Raises:
-        DataError: if it is measured, and there is no table, no fitted layer of the model, or a
-            fitted layer that its network does not have.
-    """
+    """Measured exponent of each layer, at least 0, for ``alpha: measured``, else None."""
     if method.alpha != "measured":
         return None
     if exponents is None:

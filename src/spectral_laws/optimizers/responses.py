@@ -25,18 +25,10 @@ def measure_responses(
 
     The gradient G = U diag(sigma) V^T of the mean loss of ``responses.samples`` training samples,
     at initial weights of the race, is given to the method ``responses.steps`` times, without weight
-    decay. Of the last update, W_before - W_after at learning rate 1, the table has the diagonal
-    T_k = u_k^T update v_k, and its share of the update's squared norm: methods that act on entries
-    (AdamW) or in other bases (SOAP) leave the gradient's directions.
-
-    Args:
-        task: the network and its samples.
-        exponents: table of ``fit_exponents``, for measured alphas.
-        settings: the methods, how many samples and steps, and module names of the layers.
-
-    Returns:
-        Columns race, method, layer, k (from 1), sigma, response (T_k), diagonal_share (of the
-        layer). Directions at the gradient's rounding are left out.
+    decay. Of the last update, W_before - W_after at learning rate 1, the table has the diagonal T_k
+    = u_k^T update v_k, and its share of the update's squared norm: methods that act on entries
+    (AdamW) or in other bases (SOAP) leave the gradient's directions. Directions at the gradient's
+    rounding are left out. ``exponents`` is the table of ``fit_exponents``, for measured alphas.
 
     Raises:
         DataError: if a layer is none of the network's, or has no gradient.

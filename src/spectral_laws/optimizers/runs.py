@@ -43,15 +43,7 @@ _TYPES = {
 
 @dataclass(frozen=True)
 class Choice:
-    """A method with its hyperparameters, and what it takes from the measured exponents.
-
-    Attributes:
-        method: see :class:`spectral_laws.settings.optimizers.Method`.
-        learning_rate: peak of the one-cycle schedule.
-        weight_decay: see ``Method``.
-        alphas: measured exponent by layer, for ``alpha: measured``.
-        layer_rates: factor of the learning rate by layer.
-    """
+    """A method with its hyperparameters, and what it takes of the measured exponents, by layer."""
 
     method: Method
     learning_rate: float
@@ -61,11 +53,7 @@ class Choice:
 
 
 def split_samples(samples: Samples, training: RaceTraining) -> tuple[Samples, Samples]:
-    """The training part with the test part, and the training part with the validation part.
-
-    Raises:
-        DataError: if there are too few training samples for both.
-    """
+    """The training part with the test part, and the training part with the validation part."""
     end = training.train_size + training.validation_size
     if end > len(samples.train_targets):
         raise DataError(
@@ -116,24 +104,12 @@ def run_training(
 
     With ``scratch`` the result of a finished training is kept there under a hash of everything it
     depends on, and read instead of training again. A file that is damaged, or is no such result, is
-    reported and not used.
-
-    Args:
-        model: a network without random layers; it is moved to ``device``.
-        samples: the test part is what it is tested on.
-        training: epochs and batch size.
-        choice: the method.
-        seed: of the visiting order.
-        device: ``cpu`` or ``cuda``.
-        scratch: folder of finished trainings; None keeps none.
+    reported and not used. The model has no random layers. The second result is the file in
+    ``scratch``.
 
     Returns:
         One row per epoch: epoch, train_loss (mean over its steps), test_loss, test_accuracy,
         diverged, seconds (of its steps, wall clock); and the file in ``scratch``.
-
-    Raises:
-        DataError: if ``scratch`` cannot be written, or the batches leave one sample alone and the
-            model has batch norm.
     """
     check_batches(model, training.train_size, training.batch_size)
     model.to(device)
@@ -156,11 +132,7 @@ def run_training(
 
 
 def _read_kept(path: Path, training: RaceTraining) -> pd.DataFrame:
-    """The result of a finished training.
-
-    Raises:
-        DataError: if the file is damaged or no such result.
-    """
+    """The result of a finished training."""
     table = read_table(path)
     types = {str(name): str(dtype) for name, dtype in table.dtypes.items()}
     if types != _TYPES or table["epoch"].tolist() != list(range(1, training.epochs + 1)):

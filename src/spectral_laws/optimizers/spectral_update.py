@@ -27,17 +27,10 @@ def spectral_update(
     largest, so that the result does not depend on the scale of the gradient. Without, a damping
     above all sigma^alpha leaves gradient / damping, plain gradient descent.
 
-    It is the product with :func:`spectral_factor`, in the factor's precision.
-
-    Args:
-        gradient: (m, n), floating point.
-        alpha: exponent of the curvature h ~ sigma^alpha, at least 0. At 0 the update is the scaled
-            gradient, at 1 nearly orthogonal, at 2 directions near sqrt(damping) sigma_1 move most.
-        damping: above 0, in units of sigma_1^alpha if ``relative``.
-        relative: whether sigma is measured in units of the largest.
-
-    Returns:
-        (m, n), in the gradient's dtype; zero where the gradient is zero.
+    It is the product with :func:`spectral_factor`, in the factor's precision. ``alpha`` is at least
+    0: at 0 the update is the scaled gradient, at 1 nearly orthogonal, at 2 directions near
+    sqrt(damping) sigma_1 move most. ``damping`` is above 0, in units of sigma_1^alpha if
+    ``relative``. A zero gradient has a zero update.
 
     Source: curvature paper, Spectral Newton; the relative scale is ours.
     """
@@ -64,7 +57,7 @@ def spectral_factor(
     float64 where float32 would not do: for alpha below 2, damping below 0.03, or a damping that is
     not relative.
 
-    Args and source: as :func:`spectral_update`.
+    Options and source: as :func:`spectral_update`.
 
     Returns:
         Square, of the smaller side, float32; float64 for float64 gradients, damping below 0.03, or

@@ -40,31 +40,13 @@ def tabulate_baselines(
 ) -> pd.DataFrame:
     """Every baseline at every sample size of the grid from 2 to ``max_sample_size``.
 
-    Training and test samples are those of the spectral method. Columns after those of
-    :mod:`.study`:
+    Training and test samples are those of the spectral method. Methods are kernel ridge regression
+    with the ``polynomial`` kernel of degree 2q, the ``arc_cosine`` or the ``rbf`` kernel, ridge
+    regression on ``random_features``, and the ``network``, which starts at 20 samples.
 
-    - sample_size;
-    - method: kernel ridge regression with the ``polynomial`` kernel of degree 2q, the
-      ``arc_cosine`` or the ``rbf`` kernel, ridge regression on ``random_features``, or the
-      ``network``, which starts at 20 samples;
-    - ridge: the chosen penalty, relative to k(x, x) at squared length d; missing for the network;
-    - selection_error: leave-one-out error of that ridge, or validation error of the network's
-      chosen epoch, over Var(y) of the training labels;
-    - mse: test MSE / Var(y).
-
-    Args:
-        study_name: first column of the table.
-        family: the teachers and the grid n = d^a.
-        evaluation: its test size is used.
-        baselines: largest sample size, ridges, number of random features, network.
-        dimension: d.
-        replicates: indices of the teachers and sample streams, from 0.
-        seed: root of the random streams.
-
-    Raises:
-        ConfigError: if the features are not Hermite features of an input, or every sample size of
-            the grid is above ``max_sample_size``.
-        NumericalError: if a fit fails.
+    ``ridge`` is the chosen penalty, relative to k(x, x) at squared length d; ``selection_error``
+    the leave-one-out error of that ridge, or the validation error of the network's chosen epoch,
+    over Var(y) of the training labels; ``mse`` is test MSE / Var(y).
     """
     if family.features != "hermite":
         raise ConfigError(
@@ -86,11 +68,7 @@ def tabulate_baselines(
         rows = [row for job in track(jobs, total=len(jobs), label="baselines") for row in job()]
         tables.append(
             tabulate(
-                rows,
-                study_name=study_name,
-                family=family,
-                dimension=dimension,
-                replicate=replicate,
+                rows, study_name=study_name, family=family, dimension=dimension, replicate=replicate
             )
         )
     table = pd.concat(tables, ignore_index=True)

@@ -75,20 +75,11 @@ def simulate_equivalent(
 ) -> EquivalentRecovery:
     """Draw the d1 leading eigenpairs of C from their law, for F ~ N(0, I_D).
 
-    Args:
-        weights: lambda, d1 numbers; rows of the teacher are orthonormal.
-        feature_dimension: D, at least d1.
-        sample_size: n.
-        readout: g.
-        noise: standard deviation of the label noise.
-        edges: of the bulk. Given, only eigenvectors outside them must converge (and those whose
-            Ritz value still grows): in the bulk of a large matrix they would take as many steps
-            as the bulk has eigenvalues. Left out, all d1 must converge.
-        tolerance: stop, residual relative to the largest |eigenvalue|.
-        memory_mb: of the n x c basis images, in units of 2^20 bytes; more is an error.
-        seed: root of the random streams.
-        stream: name of this simulation's streams.
-        device: torch device of the bulk arithmetic.
+    ``weights`` are lambda, d1 numbers, of a teacher with orthonormal rows. Given the ``edges`` of
+    the bulk, only eigenvectors outside them must converge (and those whose Ritz value still grows):
+    in the bulk of a large matrix they would take as many steps as the bulk has eigenvalues. Left
+    out, all d1 must converge, to a residual of ``tolerance`` times the largest |eigenvalue|.
+    ``memory_mb`` is for the n x c basis images, in units of 2^20 bytes.
 
     Raises:
         ValueError: if a size is out of range, or as :func:`.teacher.check_target`.

@@ -20,11 +20,7 @@ _UNIT = 10**9  # D, which the theory does not depend on at fixed n / D
 
 
 def asymptotic_exponent(gamma: float) -> float:
-    """Exponent of the paper's law: -1 + 1/(2 gamma) above gamma = 1/2, 1/(2 gamma) - 1 below.
-
-    Raises:
-        ValueError: at gamma = 0 and 1/2, where there is no power law.
-    """
+    """Exponent of the paper's law: -1 + 1/(2 gamma) above gamma = 1/2, 1/(2 gamma) - 1 below."""
     if gamma <= 0 or gamma == 0.5:
         raise ValueError(f"no power law at gamma = {gamma}")
     return -1.0 + 1.0 / (2.0 * gamma)
@@ -34,17 +30,9 @@ def error_exponents(weights: Vector, *, gamma: float, first: int, last: int) -> 
     """Exponents in n of the test error while n = D / lambda_k^2 runs from k = first to last.
 
     Least-squares slopes in logarithms over sample sizes evenly spaced in log n: of the MSE for
-    gamma > 1/2 and of 1 - MSE below.
-
-    Args:
-        weights: lambda, by decreasing magnitude.
-        gamma: chooses which of the two laws.
-        first: direction at the first sample size, from 1.
-        last: direction at the last.
-
-    Returns:
-        One exponent for each second layer (sharp theory, identity readout) and for the ``tail``
-        sum of the paper's argument.
+    gamma > 1/2 and of 1 - MSE below. ``gamma`` chooses which of the two laws. Returned is one
+    exponent for each second layer (sharp theory, identity readout) and for the ``tail`` sum of the
+    paper's argument.
     """
     squares = weights**2
     # n / D; a hair above the thresholds themselves, where rounding would decide on the tail sum.

@@ -28,27 +28,16 @@ def localised_share(sample_size: int) -> float:
 
 @dataclass(frozen=True)
 class Estimate:
-    """The d1 leading eigenvectors of C at one sample size.
+    """The d1 leading eigenvectors of C at one sample size."""
 
-    Attributes:
-        sample_size: n.
-        eigenvalues: theta_k of largest magnitude, in that order.
-        cos2: cos^2(theta_i) = ||U^T u_i||^2, per teacher direction.
-        matched_overlap: |<uhat_k, u_k>|, per rank.
-        localisation: largest share of one sample in sum_mu |y_mu - ybar| (uhat_k . F_mu)^2.
-        independent: A2 of a second sample of the same size, d1 x d1.
-        iterations: passes over the samples, or steps of the block Krylov method.
-        residual: of the eigenvectors that had to converge, relative to the largest |theta|.
-    """
-
-    sample_size: int
-    eigenvalues: Matrix
-    cos2: Matrix
-    matched_overlap: Matrix
-    localisation: Matrix
-    independent: Matrix
-    iterations: int
-    residual: float
+    sample_size: int  # n
+    eigenvalues: Matrix  # theta_k of largest magnitude, in that order
+    cos2: Matrix  # cos^2(theta_i) = ||U^T u_i||^2, per teacher direction
+    matched_overlap: Matrix  # |<uhat_k, u_k>|, per rank
+    localisation: Matrix  # largest share of one sample in sum_mu |y_mu - ybar| (uhat_k . F_mu)^2
+    independent: Matrix  # A2 of a second sample of the same size, d1 x d1
+    iterations: int  # passes over the samples, or steps of the block Krylov method
+    residual: float  # of the eigenvectors that had to converge, relative to the largest |theta|
 
 
 @dataclass(frozen=True)
@@ -99,36 +88,23 @@ class Recovery:
 
 @dataclass(frozen=True)
 class Evaluator:
-    """Test and readout samples of one teacher.
+    """Test and readout samples of one teacher."""
 
-    Attributes:
-        law: of the teacher's labels in the Gaussian-equivalent model.
-        feature_dimension: D.
-        test_latents: true h1 on the test inputs, n x d1.
-        test_labels: noise-free labels there.
-        readout_labels: labels of the readout sample.
-        degree: Hermite polynomials of the scalar readout.
-        ridge: its penalty.
-    """
-
-    law: LabelLaw
-    feature_dimension: int
-    test_latents: Matrix
-    test_labels: Matrix
-    readout_labels: Matrix
-    degree: int
-    ridge: float
+    law: LabelLaw  # of the teacher's labels in the Gaussian-equivalent model
+    feature_dimension: int  # D
+    test_latents: Matrix  # true h1 on the test inputs, n x d1
+    test_labels: Matrix  # noise-free labels there
+    readout_labels: Matrix  # labels of the readout sample
+    degree: int  # Hermite polynomials of the scalar readout
+    ridge: float  # its penalty
 
     def measure(
         self, estimate: Estimate, prediction: Prediction, *, readout: Matrix, test: Matrix
     ) -> Recovery:
-        """All metrics of one estimate.
+        """All metrics of one estimate, of whose prediction ``prediction`` is for the same n.
 
-        Args:
-            estimate: of the directions.
-            prediction: of the sharp theory at the same n.
-            readout: learned first latents hhat1 = U^T F on the readout sample, n x d1.
-            test: the same on the test inputs.
+        ``readout`` are the learned first latents hhat1 = U^T F on the readout sample, n x d1,
+        ``test`` those on the test inputs.
         """
         values, edges = estimate.eigenvalues, prediction.edges
         outside = (values < edges[0]) | (values > edges[1])

@@ -130,16 +130,9 @@ def fit_kernel_ridge(
 ) -> KernelRidgeFits:
     """Fit (K_n + ridge I)^-1 (y - ybar) on the first n samples, for every n at once.
 
-    The ridge of each n is chosen by leave-one-out; see :func:`.ridge.fit_dual` for how, and for
-    the cost.
-
-    Args:
-        inputs: n x d.
-        labels: n numbers.
-        kernel: e.g. :func:`rbf_kernel`.
-        ridges: candidates; the first of those with the smallest error is taken.
-        sample_sizes: increasing, at most the number of inputs; left out: all inputs.
-        name: what is fitted, for errors.
+    The ridge of each n is chosen by leave-one-out; see :func:`.ridge.fit_dual` for how, and for the
+    cost. ``inputs`` are n x d; ``sample_sizes`` increase, by default all inputs. ``name`` is what
+    errors call it.
 
     Raises:
         ValueError: if a ridge or a sample size is out of range.

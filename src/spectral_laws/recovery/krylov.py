@@ -44,21 +44,15 @@ def leading_eigenpairs(
     """Find the ``count`` eigenpairs of largest |eigenvalue| by a block Krylov method.
 
     Thick-restart block Lanczos that keeps the basis V and its products V C: each step adds the
-    residuals of the leading Ritz vectors to the basis, orthogonalised in float64 against
-    all of it, until max_k ||C u_k - theta_k u_k|| <= tolerance * max |theta|. Residuals that are
-    already that small are left out of the step. A basis that reaches D vectors is the whole space
-    and its Ritz pairs are exact.
+    residuals of the leading Ritz vectors to the basis, orthogonalised in float64 against all of it,
+    until max_k ||C u_k - theta_k u_k|| <= tolerance * max |theta|. Residuals that are already that
+    small are left out of the step. A basis that reaches D vectors is the whole space and its Ritz
+    pairs are exact.
 
-    Args:
-        product: V (k x D) -> V C (k x D), float64, C symmetric.
-        start: block x D starting rows, block >= count; a block that spans an invariant space of
-            C other than the wanted one cannot be left, so use random rows or a nearby solution.
-        count: wanted pairs.
-        tolerance: of the residual, relative to the largest |eigenvalue|.
-        max_iterations: more products than this are an error.
-        name: what C is, for the error.
-        max_basis: vectors kept before a restart, at least 4 blocks; memory is 16 D bytes each.
-            Left out: 16 blocks.
+    ``product`` maps V (k x D) to V C in float64, C symmetric. Rows of ``start`` should be random or
+    a nearby solution: a block that spans an invariant space of C other than the wanted one cannot
+    be left. ``max_basis`` vectors, at least 4 blocks and by default 16, are kept before a restart;
+    memory is 16 D bytes each. ``name`` is what errors call C.
 
     Raises:
         ValueError: if the block is smaller than ``count`` or larger than D.

@@ -60,12 +60,8 @@ class LabelLaw:
     ) -> "LabelLaw":
         """The law for orthonormal rows and Gaussian features, to about 4e-4 (in the variance).
 
-        Args:
-            weights: lambda, by decreasing magnitude.
-            readout: g.
-            noise: standard deviation of the label noise.
-            count: only this many directions, the strongest, are weighed; the others must be too
-                weak to be recovered at any c that is asked for.
+        ``weights`` are lambda by decreasing magnitude. Only the ``count`` strongest directions are
+        weighed; the others must be too weak to be recovered at any c that is asked for.
 
         Raises:
             ValueError: if ``count`` is out of range, or as :func:`.teacher.check_target`.

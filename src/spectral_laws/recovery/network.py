@@ -54,12 +54,6 @@ def fit_network(
     it are kept. Labels are standardised by the mean and deviation of the others. All in float32 on
     the CPU; the same seed and number of threads give the same network.
 
-    Args:
-        inputs: n x d.
-        labels: n numbers.
-        settings: width, epochs, batch size, peak learning rate, weight decay.
-        seed: of the first weights and of the order of the batches.
-
     Raises:
         ValueError: with fewer than 5 samples, or where all labels are equal.
         NumericalError: if training runs away to NaN or infinity.
@@ -75,9 +69,7 @@ def fit_network(
     random = torch.Generator().manual_seed(seed)
     network = _build(inputs.shape[1], settings.width, random)
     optimizer = torch.optim.AdamW(
-        network.parameters(),
-        lr=settings.learning_rate,
-        weight_decay=settings.weight_decay,
+        network.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay
     )
     steps = settings.epochs * math.ceil(fitted / settings.batch_size)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=steps)

@@ -15,9 +15,8 @@ def direction_cos2(
 ) -> NDArray[np.float64]:
     """cos^2(theta_i) = ||U^T u_i||^2, one per teacher direction.
 
-    Args:
-        unit_directions: u_i, d1 x D, unit rows.
-        estimate: U^T, k x D, orthonormal rows.
+    u_i are the unit rows of ``unit_directions`` (d1 x D), U^T is the ``estimate`` (k x D) with
+    orthonormal rows.
     """
     return np.asarray(np.clip(((unit_directions @ estimate.T) ** 2).sum(axis=1), 0.0, 1.0))
 
@@ -35,11 +34,8 @@ def feature_overlap(
     """q_h = ||Q^T Qhat||_F^2 / d1, in [0, 1].
 
     Q and Qhat are orthonormal bases of the column spaces of the two matrices, so q_h does not
-    change under an invertible mixing of either's columns.
-
-    Args:
-        true_features: h1 on test inputs, n x d1.
-        learned_features: hhat1 on the same inputs, n x k.
+    change under an invertible mixing of either's columns. The features, h1 and hhat1, are of the
+    same inputs, n x d1 and n x k.
 
     Raises:
         ValueError: if there are fewer inputs than features.
@@ -58,13 +54,8 @@ def n_recovered(cos2: ArrayLike) -> int:
 def half_recovery(sample_sizes: ArrayLike, cos2: ArrayLike) -> tuple[float | None, Censored]:
     """Sample size n* at which cos^2 first rises through 1/2, by interpolation in log n.
 
-    Args:
-        sample_sizes: increasing n.
-        cos2: cos^2 of one direction at each n.
-
-    Returns:
-        ``(n*, "no")``, or ``(None, "below")`` if cos^2 is 1/2 or more at the first n already, or
-        ``(None, "above")`` if it stays below 1/2.
+    It is ``(n*, "no")``, or ``(None, "below")`` if cos^2 is 1/2 or more at the first n already, or
+    ``(None, "above")`` if it stays below 1/2.
 
     Raises:
         ValueError: if the sizes are not increasing and positive, or the lengths differ.

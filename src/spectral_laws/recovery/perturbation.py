@@ -89,15 +89,11 @@ def perturb(
     <uhat_k, u_k> = 1, which removes the second order along u_k (-||.||^2/2 for unit vectors) from
     the comparison. uhat_k is the eigenvector of E + Delta with the largest |<uhat, u_k>|.
 
-    The bound is Davis and Kahan's with the gap of E alone, as the paper uses it,
-    sin theta <= ||Delta|| / gap. It holds to first order; for every Delta, the sin 2 theta theorem
-    gives sin theta cos theta <= ||Delta|| / gap, and Yu, Wang and Samworth (2015)
-    sin theta <= 2 ||Delta|| / gap for the eigenvector of the same rank.
-
-    Args:
-        population: the spectrum of E.
-        perturbed: E + Delta, D x D symmetric.
-        indices: k, positions in ``population``.
+    The bound is Davis and Kahan's with the gap of E alone, as the paper uses it, sin theta <=
+    ||Delta|| / gap. It holds to first order; for every Delta, the sin 2 theta theorem gives sin
+    theta cos theta <= ||Delta|| / gap, and Yu, Wang and Samworth (2015) sin theta <= 2 ||Delta|| /
+    gap for the eigenvector of the same rank. ``perturbed`` is E + Delta, ``indices`` are positions
+    k in the spectrum ``population`` of E.
 
     Raises:
         ValueError: if an eigenvalue l_k is not simple: it has no eigenvector of its own.
@@ -155,19 +151,10 @@ def tabulate_perturbation(
 ) -> pd.DataFrame:
     """Expansion and Davis-Kahan bound on the moment matrices of a study, in float64.
 
-    One row per dimension, seed, sample size and teacher direction. Columns after those of
-    :mod:`.study`: sample_size, direction (from 1), weight, eigenvalue (l_k of E C), and those of
-    :class:`Perturbation`. Samples are those of the study's ``train`` streams. C is centred by the
-    sample mean of y, so Delta holds -E C / n, far below the noise.
-
-    Args:
-        study_name: first column.
-        study: Hermite features of degree 1 or 2 with readout identity.
-        seed: root of the random streams.
-        memory_mb: samples kept, in units of 2^20 bytes; others are drawn again for each size.
-
-    Raises:
-        ConfigError: if E C is not known for the study, or two of its eigenvalues coincide.
+    One row per dimension, seed, sample size and teacher direction, of true features of degree 1 or
+    2 and the identity readout; ``eigenvalue`` is l_k of E C. Samples are those of the study's
+    ``train`` streams, kept up to ``memory_mb`` and drawn again for each size beyond it. C is
+    centred by the sample mean of y, so Delta holds -E C / n, far below the noise.
     """
     if study.features != "hermite":
         raise ConfigError(

@@ -51,10 +51,6 @@ class PopulationMoment:
     Rows A_i need not be orthonormal, and label noise changes nothing. The sample matrix C is
     centred by the sample mean of y: its expectation is (1 - 1/n) E C.
 
-    Args:
-        teacher: with identity readout, of degree 1 or 2.
-        device: where products are taken.
-
     Raises:
         ConfigError: if the readout is another or the degree is above 2.
     """
@@ -155,10 +151,6 @@ def population_tilt(weights: ArrayLike, dimension: int) -> NDArray[np.float64]:
 
     orthogonal to each other; the term j = i is 3 lambda_i A_i^3, with ||A_i^3||^2 -> 1 / d^2
     outside A_i. So ||B u_i||^2 -> (8 (2 + 1) (1 - lambda_i^2) + 8 (9) lambda_i^2) / d^2.
-
-    Args:
-        weights: lambda_i, none zero.
-        dimension: d.
     """
     values = np.asarray(weights, dtype=np.float64)
     if np.any(values == 0):
@@ -174,16 +166,7 @@ def leading_population_pairs(
     Up to ``dense_limit`` features from the dense matrix; above by the block Krylov method, started
     from the teacher's rows and random ones. One pair more than asked for has to converge: from the
     teacher's rows alone a stop could miss an eigenvector of the bulk that outranks a direction.
-
-    Args:
-        teacher: with identity readout, of degree 1 or 2.
-        count: from d1 to D - 1.
-        dense_limit: largest D at which E C is formed.
-
-    Raises:
-        ConfigError: if the readout is not identity or the degree is above 2.
-        ValueError: if the count is out of range.
-        NumericalError: if the Krylov method does not converge.
+    ``count`` is from d1 to D - 1.
     """
     moment = PopulationMoment(teacher)
     if not teacher.n_directions <= count < moment.size:
@@ -211,21 +194,9 @@ def tabulate_population(population: Population, *, seed: int) -> pd.DataFrame:
 
     One row per dimension, teacher and direction i: the estimate is spanned by the d1 eigenvectors
     of E C of largest |eigenvalue|, and ``cos2`` = ||U^T u_i||^2. Teachers are those of studies of
-    degree 2 with the same width and gamma and orthonormal rows. Columns:
-
-    - dimension, feature_dimension, n_directions, gamma, seed (index of the teacher);
-    - direction (from 1), weight, cos2, eigenvalue (the i-th by magnitude);
-    - signal: u_i^T (E C) u_i; bulk_scale: 4 sqrt(2) ||S||. A direction is hidden, give or take,
-      where |signal| < bulk_scale;
-    - tilt: 1 - cos2 by :func:`population_tilt`.
-
-    Args:
-        population: dimensions, width, gamma, seeds.
-        seed: root of the random streams.
-
-    Raises:
-        ConfigError: if a dimension has no more features than directions.
-        NumericalError: if eigenvectors do not converge.
+    degree 2 with the same width and gamma and orthonormal rows. With ``signal`` u_i^T (E C) u_i and
+    ``bulk_scale`` 4 sqrt(2) ||S||, a direction is hidden, give or take, where |signal| <
+    bulk_scale; ``tilt`` is 1 - cos2 by :func:`population_tilt`.
     """
     places = [(d, r) for d in population.dimensions for r in range(population.seeds)]
     tables = [

@@ -32,11 +32,7 @@ class RandomFeatures:
     def draw(
         cls, dimension: int, count: int, *stream: StreamName, seed: int = 0
     ) -> "RandomFeatures":
-        """Draw N = ``count`` features of inputs in R^d from the named stream.
-
-        Raises:
-            ValueError: if the dimension or the count is below 1.
-        """
+        """Draw N = ``count`` features of inputs in R^d from the named stream."""
         if dimension < 1 or count < 1:
             raise ValueError(f"need dimension and count of at least 1, got {dimension}, {count}")
         random = generator(seed, "random_features", *stream)
@@ -62,14 +58,7 @@ def fit_random_features(
     """Ridge regression on the first n rows of the features, for each sample size.
 
     In dual form up to n = N, all sample sizes at once, and in primal form beyond. Coefficients are
-    primal: predictions are Phi(x) w + ybar.
-
-    Args:
-        features: Phi, n x N, for the largest n or more.
-        labels: n numbers.
-        sample_sizes: increasing.
-        ridges: candidates, chosen by leave-one-out.
-        name: what is fitted, for errors.
+    primal: predictions are Phi(x) w + ybar. ``features`` is Phi, n x N, for the largest n or more.
 
     Raises:
         ValueError: if a ridge or a sample size is out of range.
@@ -86,9 +75,7 @@ def fit_random_features(
         fits = [
             RidgeFit(fit.ridge, fit.loo_error, fit.coefficients @ rows[:n], fit.label_mean)
             for n, fit in zip(
-                small,
-                fit_dual(rows @ rows.T, labels, small, ridges=ridges, name=name),
-                strict=True,
+                small, fit_dual(rows @ rows.T, labels, small, ridges=ridges, name=name), strict=True
             )
         ]
     for n in sample_sizes[len(small) :]:

@@ -13,9 +13,7 @@ def second_latent(
 ) -> NDArray[np.float64]:
     """hhat2 = <A2, He_2(hhat1)> with He_2(v) = v v^T - I, n numbers.
 
-    Args:
-        second_layer: A2, d1 x d1 symmetric.
-        first_latents: hhat1 = U^T F, n x d1.
+    A2 is d1 x d1 symmetric, hhat1 = U^T F is n x d1.
     """
     quadratic = np.einsum("ni,ij,nj->n", first_latents, second_layer, first_latents, optimize=True)
     return np.asarray(quadratic - np.trace(second_layer))
@@ -49,11 +47,8 @@ class ScalarReadout:
     ) -> "ScalarReadout":
         """Minimise mean (y - sum_k c_k He_k(v) / sqrt(k!))^2 + ridge sum_{k>0} c_k^2.
 
-        Args:
-            latent: hhat2 on the readout sample, n numbers.
-            labels: y there.
-            degree: of the highest polynomial, at least 1.
-            ridge: penalty; the constant is not penalised.
+        ``latent`` and ``labels`` are hhat2 and y on the readout sample; the constant is not
+        penalised.
 
         Raises:
             ValueError: if the degree or the ridge is out of range or the lengths differ.

@@ -56,25 +56,12 @@ def recover_features(
     - ``independent``: A2 from a second sample of the same size;
     - ``outliers``: the same sample, eigenvalues inside the bulk and spurious ones set to zero.
 
-    Test labels have no noise.
-
-    Args:
-        teacher: what is to be recovered.
-        sample_sizes: increasing n; the samples of each are a prefix of the next one's.
-        seed: root of the random streams.
-        replicate: which of several independent sample streams under one seed.
-        tolerance: stop, residual of the eigenvectors relative to the largest eigenvalue.
-        max_iterations: passes over the samples per sample size; more is an error.
-        memory_mb: inputs kept in memory; the rest is drawn again on every pass.
-        test_size: test inputs.
-        readout_size: samples of the scalar readout.
-        readout_degree: Hermite polynomials of the scalar readout.
-        ridge: its penalty.
-        device: torch device of the bulk arithmetic.
-        dtype: of the bulk arithmetic; sums are float64.
-
-    Returns:
-        One :class:`.evaluate.Recovery` per sample size.
+    The samples of each n are a prefix of the next one's; ``replicate`` is which of several
+    independent streams under one seed. Inputs beyond ``memory_mb`` are drawn again on every pass.
+    The eigenvectors' residuals must come below ``tolerance`` times the largest eigenvalue within
+    ``max_iterations`` passes. The readout, Hermite polynomials up to ``readout_degree`` with
+    penalty ``ridge``, is fitted to ``readout_size`` samples. Test labels have no noise. Bulk
+    arithmetic is in ``dtype``; sums are float64.
 
     Raises:
         ConfigError: if the grid is not increasing or starts below 2, or the device is missing.
@@ -190,31 +177,16 @@ def recover_equivalent(
 ) -> list[Recovery]:
     """The same for the Gaussian-equivalent model, exact in law, without inputs x.
 
-    Every sample size is an independent draw (:func:`.equivalent.simulate_equivalent`), unless
-    d1 > D/50: overlaps inside the bulk, of order d1/D, then count, and normal inputs of
-    dimension D are drawn as for degree 1 (samples of one n are then a prefix of the next).
-    Eigenvectors inside the edges of the bulk need not converge; where the eigenvalue is no larger
-    in magnitude than the bulk's larger edge, the overlaps, which vanish as D grows, count as 0 and
-    the eigenvalue as that edge.
+    Every sample size is an independent draw (:func:`.equivalent.simulate_equivalent`), unless d1 >
+    D/50: overlaps inside the bulk, of order d1/D, then count, and normal inputs of dimension D are
+    drawn as for degree 1 (samples of one n are then a prefix of the next). Eigenvectors inside the
+    edges of the bulk need not converge; where the eigenvalue is no larger in magnitude than the
+    bulk's larger edge, the overlaps, which vanish as D grows, count as 0 and the eigenvalue as that
+    edge.
 
-    Args:
-        weights: lambda, d1 numbers; the rows are orthonormal.
-        sample_sizes: increasing n.
-        feature_dimension: D.
-        readout: g.
-        noise: standard deviation of the label noise; test labels have none.
-        seed: root of the random streams.
-        stream: name of this teacher's streams.
-        tolerance: stop, residual of the eigenvectors relative to the largest eigenvalue.
-        memory_mb: of the Krylov basis; a larger one is an error.
-        test_size: test inputs.
-        readout_size: samples of the scalar readout.
-        readout_degree: Hermite polynomials of the scalar readout.
-        ridge: its penalty.
-        device: torch device of the bulk arithmetic.
-
-    Returns:
-        One :class:`.evaluate.Recovery` per sample size.
+    ``weights`` are lambda, d1 numbers, of orthonormal rows; ``stream`` names this teacher's
+    streams. ``memory_mb`` is for the Krylov basis. Other arguments are those of
+    :func:`recover_features` and :class:`.teacher.Teacher`.
 
     Raises:
         ConfigError: if the grid is not increasing or starts below 2, or the device is missing.

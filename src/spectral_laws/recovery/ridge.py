@@ -16,19 +16,12 @@ Matrix = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class RidgeFit:
-    """One ridge regression.
+    """One ridge regression."""
 
-    Attributes:
-        ridge: the chosen penalty.
-        loo_error: its mean squared leave-one-out error.
-        coefficients: dual (one per sample) or primal (one per feature).
-        label_mean: of the training labels; the regression is of y - ybar.
-    """
-
-    ridge: float
-    loo_error: float
-    coefficients: Matrix
-    label_mean: float
+    ridge: float  # the chosen penalty
+    loo_error: float  # its mean squared leave-one-out error
+    coefficients: Matrix  # dual (one per sample) or primal (one per feature)
+    label_mean: float  # of the training labels; the regression is of y - ybar
 
 
 def fit_dual(
@@ -46,21 +39,11 @@ def fit_dual(
     Leave-one-out residuals are alpha_i / (G^-1)_ii. The labels' mean is kept fixed: it is not
     recomputed without the left-out label.
 
-    With G = L L^T, the factor of the first n samples is the leading block of L, and its inverse
-    the leading block of R = L^-1. So one factorisation and one triangular inverse per ridge,
-    (2/3) n^3 operations at the largest n, serve every sample size: alpha = R_n^T R_n (y - ybar)
-    and (G^-1)_ii = sum_{i <= j < n} R_ji^2, a running sum down column i.
-
-    Args:
-        kernel: K, n x n symmetric, for the largest n or more.
-        labels: n numbers.
-        sample_sizes: increasing.
-        ridges: candidates; the first of those with the smallest error is taken.
-        name: what is fitted, for errors.
-
-    Raises:
-        ValueError: if a ridge is not positive, or a sample size is out of range.
-        NumericalError: if G is not positive definite, or an error is NaN or infinite.
+    With G = L L^T, the factor of the first n samples is the leading block of L, and its inverse the
+    leading block of R = L^-1. So one factorisation and one triangular inverse per ridge, (2/3) n^3
+    operations at the largest n, serve every sample size: alpha = R_n^T R_n (y - ybar) and (G^-1)_ii
+    = sum_{i <= j < n} R_ji^2, a running sum down column i. ``kernel`` is K for the largest n or
+    more. Of the ``ridges`` the first of those with the smallest error is taken.
     """
     _check_ridges(ridges)
     sizes = list(sample_sizes)
@@ -87,16 +70,6 @@ def fit_primal(features: Matrix, labels: Matrix, *, ridges: Sequence[float], nam
     It equals :func:`fit_dual` with K = Phi Phi^T. Leave-one-out residuals are e_i / (1 - H_ii), e
     the training residuals and H = Phi (Phi^T Phi + ridge I)^-1 Phi^T, for all ridges from one
     eigendecomposition.
-
-    Args:
-        features: Phi, n x N.
-        labels: n numbers.
-        ridges: candidates; the first of those with the smallest error is taken.
-        name: what is fitted, for errors.
-
-    Raises:
-        ValueError: if a ridge is not positive.
-        NumericalError: if an error is NaN or infinite.
     """
     _check_ridges(ridges)
     mean = float(labels.mean())

@@ -103,10 +103,7 @@ class Samples:
         return self._project(self.chunks(sample_size), sample_size, vectors)
 
     def _project(
-        self,
-        chunks: Iterator[tuple[slice, Tensor]],
-        sample_size: int,
-        vectors: NDArray[np.float64],
+        self, chunks: Iterator[tuple[slice, Tensor]], sample_size: int, vectors: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         folded = self.map.fold(torch.as_tensor(vectors, device=self.device))
         folded = folded.to(self.dtype).contiguous()

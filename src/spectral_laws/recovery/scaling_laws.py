@@ -33,13 +33,7 @@ def recovered_count(
 def tail_mse(
     sample_size: ArrayLike, feature_dimension: int, weights: ArrayLike
 ) -> NDArray[np.float64]:
-    """Exact finite-d1 tail sum_{i > m(n)} lambda_i^2: the MSE if the first m(n) are known.
-
-    Args:
-        sample_size: n, any shape.
-        feature_dimension: D.
-        weights: lambda, by decreasing magnitude.
-    """
+    """Exact finite-d1 tail sum_{i > m(n)} lambda_i^2: the MSE if the first m(n) are known."""
     squares = np.asarray(weights, dtype=np.float64) ** 2
     tails = np.append(np.cumsum(squares[::-1])[::-1], 0.0)
     return np.asarray(tails[recovered_count(sample_size, feature_dimension, weights)])

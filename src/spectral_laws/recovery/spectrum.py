@@ -33,15 +33,9 @@ def moment_spectrum(
     """Eigenvalues and their masses, increasing, masses of sum 1.
 
     Up to ``dense_limit`` features: every eigenvalue of C, mass 1/D each. Above: the Gauss
-    quadrature nodes and weights of the spectral density, averaged over random probe vectors
-    (a node outside the bulk sits on an outlier; its weight estimates 1/D).
-
-    Args:
-        moment: C.
-        dense_limit: largest D at which C is formed.
-        probes: random vectors of the quadrature.
-        steps: Lanczos steps of each, at most D.
-        seed: of the probes.
+    quadrature nodes and weights of the spectral density, averaged over random probe vectors (a node
+    outside the bulk sits on an outlier; its weight estimates 1/D). Each probe, drawn with ``seed``,
+    takes at most D ``steps`` of Lanczos.
 
     Raises:
         NumericalError: if a product with C is NaN or infinite.
@@ -103,12 +97,8 @@ def tabulate_spectrum(
 ) -> pd.DataFrame:
     """The whole spectrum of one C: replicate 0 of ``point.dimension``, n = d^sample_exponent.
 
-    Columns after those of :mod:`.study`: sample_size, eigenvalue, mass (1/D each, or quadrature
-    weights; see :func:`moment_spectrum`), density (of the Gaussian-equivalent bulk there),
-    edge_low, edge_high (of that bulk).
-
-    Raises:
-        ConfigError: if the sample size is below 2 or the device is missing.
+    Masses are 1/D each, or quadrature weights (see :func:`moment_spectrum`); density and edges are
+    those of the Gaussian-equivalent bulk.
     """
     teacher = draw_teacher(family, dimension=point.dimension, replicate=0, seed=seed)
     n = point.sample_size

@@ -26,9 +26,6 @@ def draw_teacher(family: TeacherFamily, *, dimension: int, replicate: int, seed:
     """The teacher of one dimension and replicate, with true Hermite features.
 
     Two families that differ in readout or noise alone share directions, weights and inputs.
-
-    Raises:
-        ConfigError: if there are fewer features than directions.
     """
     return Teacher.draw(
         dimension=dimension,
@@ -44,11 +41,7 @@ def draw_teacher(family: TeacherFamily, *, dimension: int, replicate: int, seed:
 
 
 def checked_width(family: TeacherFamily, dimension: int) -> int:
-    """d1 of a family at one dimension.
-
-    Raises:
-        ConfigError: if there are fewer features than directions.
-    """
+    """d1 of a family at one dimension."""
     width, size = family.n_directions(dimension), family.feature_dimension(dimension)
     if width > size:
         raise ConfigError(

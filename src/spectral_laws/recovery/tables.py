@@ -23,19 +23,16 @@ Vector = NDArray[np.float64]
 
 
 class RecoveryTables(NamedTuple):
-    """Tables of some teachers; each starts with the columns of :mod:`.study`.
+    """Tables of some teachers; each starts with the columns of :mod:`.study`."""
 
-    Attributes:
-        metrics: one row per sample size and second layer: errors, overlaps, edges, convergence.
-        directions: one row per sample size and teacher direction (1-based); ``matched_overlap``,
-            ``eigenvalue`` and ``localisation`` are those of the estimate of the same rank.
-        thresholds: one row per teacher direction; ``half_recovery`` is missing where ``censored``
-            is ``below`` or ``above`` (the grid does not hold the crossing), and likewise
-            ``predicted_half_recovery``, from the sharp theory on the same grid.
-    """
-
+    # One row per sample size and second layer: errors, overlaps, edges, convergence.
     metrics: pd.DataFrame
+    # One row per sample size and teacher direction (1-based); ``matched_overlap``,
+    # ``eigenvalue`` and ``localisation`` are those of the estimate of the same rank.
     directions: pd.DataFrame
+    # One row per teacher direction; ``half_recovery`` is missing where ``censored`` is
+    # ``below`` or ``above`` (the grid does not hold the crossing), and likewise
+    # ``predicted_half_recovery``, from the sharp theory on the same grid.
     thresholds: pd.DataFrame
 
 
@@ -57,21 +54,7 @@ def tabulate_recovery(
     """Draw teachers of one dimension and recover each at every sample size of the grid.
 
     A teacher of equivalent features has the weights of the one with Hermite features.
-
-    Args:
-        study_name: first column of the tables.
-        family: the teachers and the grid n = d^a.
-        estimator: tolerances, iterations and memory of the eigenvectors.
-        evaluation: test set and scalar readout.
-        dimension: d.
-        replicates: indices of the teachers and sample streams, from 0.
-        seed: root of the random streams.
-        device: torch device.
-
-    Raises:
-        ConfigError: if the family does not fit the dimension, no teacher is asked for, or the
-            device is missing.
-        NumericalError: if the eigenvectors do not converge.
+    ``replicates`` are the indices of the teachers and sample streams, from 0.
     """
     if not replicates:
         raise ConfigError(f"{study_name}: no teacher is asked for, the last is before the first")

@@ -72,21 +72,9 @@ class Teacher:
         """Draw a teacher.
 
         The stream is named by degree, dimension and replicate: teachers that differ in readout or
-        noise alone have the same directions and weights, so they can be compared in pairs.
-
-        Args:
-            dimension: d.
-            n_directions: d1, at most D.
-            gamma: |lambda_i| = Z i^-gamma with random signs.
-            degree: q, at least 1.
-            rows: ``orthonormal``, or ``gaussian`` with variance 1/D.
-            readout: g, ``identity``, ``tanh`` or ``relu``.
-            noise: standard deviation of the noise on the labels of a sample.
-            seed: root of the random streams.
-            replicate: which of several independent teachers under one seed.
-
-        Raises:
-            ValueError: if an argument is out of range.
+        noise alone have the same directions and weights, so they can be compared in pairs. Weights
+        are |lambda_i| = Z i^-gamma with random signs; rows are ``orthonormal``, or ``gaussian``
+        with variance 1/D. ``replicate`` is which of several independent teachers under one seed.
         """
         size = feature_dimension(dimension, degree)
         if not 1 <= n_directions <= size:
@@ -129,13 +117,7 @@ class Teacher:
 
 
 def check_target(weights: NDArray[np.float64], readout: Readout, noise: float) -> None:
-    """Check what makes a label of latents.
-
-    Raises:
-        ValueError: if the weights are not d1 numbers, not zero, by decreasing magnitude, of sum of
-            squares 1; if the readout is unknown; or if the noise is negative or not finite.
-        NumericalError: if a weight is NaN or infinite.
-    """
+    """Check what makes a label of latents."""
     check_finite("weights of a teacher", weights)
     if weights.ndim != 1 or len(weights) == 0 or not weights.all():
         raise ValueError(f"weights must be d1 numbers and not zero, got {weights}")
@@ -152,13 +134,7 @@ def check_target(weights: NDArray[np.float64], readout: Readout, noise: float) -
 def respond(
     first_latents: NDArray[np.floating], weights: NDArray[np.float64], readout: Readout
 ) -> NDArray[np.float64]:
-    """Labels y = g(h2) with h2 = (1/sqrt 2) sum_i lambda_i (h1_i^2 - 1), n numbers.
-
-    Args:
-        first_latents: h1, n x d1.
-        weights: lambda, d1 numbers.
-        readout: g, see :func:`apply_readout`.
-    """
+    """Labels y = g(h2) with h2 = (1/sqrt 2) sum_i lambda_i (h1_i^2 - 1) of latents h1, n x d1."""
     h1 = np.asarray(first_latents, dtype=np.float64)
     return apply_readout(np.asarray((h1**2 - 1.0) @ weights / math.sqrt(2.0)), readout)
 

@@ -132,10 +132,6 @@ class Prediction:
 def predict(law: LabelLaw, aspect_ratio: float) -> Prediction:
     """Bulk edges, outliers and overlaps at c = D/n.
 
-    Args:
-        law: of the labels.
-        aspect_ratio: c = D/n.
-
     Raises:
         ValueError: if the ratio is not positive.
     """
@@ -217,11 +213,6 @@ def bulk_density(law: LabelLaw, aspect_ratio: float, points: ArrayLike) -> Vecto
     density is 0. For c > 1 the point mass 1 - 1/c at 0 is left out (within 1e-4 of the bulk's
     width).
 
-    Args:
-        law: of the labels.
-        aspect_ratio: c = D/n.
-        points: x, any shape.
-
     Raises:
         ValueError: if the ratio is not positive.
     """
@@ -298,18 +289,11 @@ def predict_mse(
 ) -> float:
     """Test MSE / Var(y) of the noise-free label, from the predicted overlaps.
 
-    Identity readout: with the coefficients a of :func:`second_layer_coefficients`,
-    1 - (sum_i lambda_i cos^2_i a_i)^2 / sum_i a_i^2, the best linear readout of hhat2 (exact for
-    ``independent``; for ``same_sample`` a polynomial gains up to some 0.02). Other
-    readouts: hhat1_i = cos_i h_i + sin_i g_i and y are drawn, and the polynomial readout fitted.
-
-    Args:
-        law: of the labels.
-        prediction: at the wanted c.
-        second_layer: which A2.
-        readout_degree: of the polynomial readout, for readouts other than the identity.
-        samples: draws of the fit, and as many of the test.
-        seed: of the draws.
+    Identity readout: with the coefficients a of :func:`second_layer_coefficients`, 1 - (sum_i
+    lambda_i cos^2_i a_i)^2 / sum_i a_i^2, the best linear readout of hhat2 (exact for
+    ``independent``; for ``same_sample`` a polynomial gains up to some 0.02). Other readouts:
+    hhat1_i = cos_i h_i + sin_i g_i and y are drawn, ``samples`` times, the polynomial readout is
+    fitted, and tested on as many again.
     """
     a = second_layer_coefficients(law, prediction, second_layer)
     if not a.any():

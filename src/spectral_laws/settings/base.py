@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import Annotated, Any, TypeVar
 
 from pydantic import (
@@ -53,10 +53,20 @@ class Settings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
-def check_distinct(name: str, values: Sequence[object]) -> None:
-    """Refuse a list with a repeated value (ValueError, which pydantic reports with its key)."""
+def _check_distinct(values: tuple[object, ...]) -> tuple[object, ...]:
     if len(set(values)) < len(values):
-        raise ValueError(f"{name} {list(values)} has a value twice")
+        raise ValueError("has a value twice")
+    return values
+
+
+DISTINCT = AfterValidator(_check_distinct)
+"""Annotates a list without a repeated value."""
+
+
+def check_known(where: str, name: str, known: Collection[str]) -> None:
+    """Refuse a name that is none of those known (ValueError, which pydantic reports)."""
+    if name not in known:
+        raise ValueError(f"{where}: {name!r} is none of {[*known]}")
 
 
 def smallest_batch(size: int, batch_size: int) -> int:
@@ -65,22 +75,14 @@ def smallest_batch(size: int, batch_size: int) -> int:
 
 
 def replicates(first: int, last: int) -> range:
-    """The numbers ``first`` to ``last``.
-
-    Raises:
-        ConfigError: if there are none.
-    """
+    """The numbers ``first`` to ``last``."""
     if last < first:
         raise ConfigError(f"--last {last} is below --first {first}")
     return range(first, last + 1)
 
 
 def share(text: str) -> float:
-    """A number from 0 on below 1, from the command line.
-
-    Raises:
-        ConfigError: if it is none.
-    """
+    """A number from 0 on below 1, from the command line."""
     try:
         value = float(text)
     except ValueError:
@@ -98,11 +100,7 @@ class Intervals(Settings):
 
 
 def parse_settings(model: type[Parsed], text: str, *, source: str = "") -> Parsed:
-    """Validate a JSON object as ``model``.
-
-    Raises:
-        ConfigError: one line per mistake, with the key's path.
-    """
+    """Validate a JSON object as ``model``."""
     try:
         return model.model_validate_json(text)
     except ValidationError as error:

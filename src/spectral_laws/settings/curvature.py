@@ -5,6 +5,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from spectral_laws.settings.base import (
+    DISTINCT,
     MOST,
     Count,
     Name,
@@ -13,7 +14,7 @@ from spectral_laws.settings.base import (
     Positive,
     Repeats,
     Settings,
-    check_distinct,
+    check_known,
     smallest_batch,
 )
 from spectral_laws.settings.data import Data, SyntheticLanguage, Text, n_classes_of, task_of
@@ -67,7 +68,7 @@ class Model(Settings):
     skip_scale: Annotated[float, Field(ge=0, le=1)] = 1.0
     separable: bool = False
     stem: Literal["cifar", "imagenet"] = "cifar"
-    checkpoints: tuple[Annotated[int, Field(ge=0, le=MOST)], ...] = ()
+    checkpoints: Annotated[tuple[Annotated[int, Field(ge=0, le=MOST)], ...], DISTINCT] = ()
     batch_size: Annotated[int, Field(ge=2, le=MOST)] | None = None
     top_k: Count | None = None
     weights: PathText | None = None
@@ -101,7 +102,6 @@ class Model(Settings):
             raise ValueError(f"stem goes with ResNets and VGGs, not with {name}")
         if self.heads is not None and self.width % self.heads:
             raise ValueError(f"width {self.width} is no multiple of heads {self.heads}")
-        check_distinct("checkpoints", self.checkpoints)
         if name.startswith("vgg") and self.stem == "imagenet" and self.weights is None:
             raise ValueError(
                 "a VGG with stem imagenet has dropout and is measured only, from its weights"
@@ -149,12 +149,7 @@ class Experiment(Settings):
         "depth",
         "separable",
     ]
-    models: Annotated[tuple[Name, ...], Field(min_length=2)]
-
-    @model_validator(mode="after")
-    def _models_differ(self) -> Self:
-        check_distinct("models", self.models)
-        return self
+    models: Annotated[tuple[Name, ...], Field(min_length=2), DISTINCT]
 
 
 class ControlSettings(Settings):
@@ -196,10 +191,8 @@ class Curvature(Settings):
     @model_validator(mode="after")
     def _names_exist(self) -> Self:
         for name, model in self.models.items():
-            for section, known in (("data", self.data), ("training", self.training)):
-                wanted = getattr(model, section)
-                if wanted not in known:
-                    raise ValueError(f"models.{name}.{section}: {wanted!r} is none of {[*known]}")
+            check_known(f"models.{name}.data", model.data, self.data)
+            check_known(f"models.{name}.training", model.training, self.training)
             language = isinstance(self.data[model.data], Text | SyntheticLanguage)
             if language != (model.architecture == "gpt2"):
                 raise ValueError(
@@ -221,9 +214,8 @@ class Curvature(Settings):
             ("controls", self.controls.models),
             *((f"experiments.{name}", e.models) for name, e in self.experiments.items()),
         ):
-            unknown = [name for name in names if name not in self.models]
-            if unknown:
-                raise ValueError(f"{section}.models: {unknown[0]!r} is none of {[*self.models]}")
+            for name in names:
+                check_known(f"{section}.models", name, self.models)
         return self
 
     @model_validator(mode="after")

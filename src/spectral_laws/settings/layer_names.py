@@ -12,10 +12,7 @@ _IN_BLOCK = {
     "gpt2": ("transformer.h", r"attn\.(c_attn|c_proj)|mlp\.(c_fc|c_proj)"),
     "vit_tiny": ("blocks", r"attn\.(qkv|proj)|mlp\.(fc1|fc2)"),
 }
-_OUTSIDE = {
-    "gpt2": r"transformer\.w[tp]e|lm_head|score",
-    "vit_tiny": r"patch_embed\.proj|head",
-}
+_OUTSIDE = {"gpt2": r"transformer\.w[tp]e|lm_head|score", "vit_tiny": r"patch_embed\.proj|head"}
 
 
 def has_layer(model: Model, name: str) -> bool:

@@ -5,6 +5,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from spectral_laws.settings.base import (
+    DISTINCT,
     MOST,
     Count,
     Name,
@@ -12,7 +13,7 @@ from spectral_laws.settings.base import (
     Positive,
     Repeats,
     Settings,
-    check_distinct,
+    check_known,
 )
 
 Alpha = Annotated[float, Field(ge=0, le=16)] | Literal["measured"]
@@ -38,8 +39,8 @@ class Method(Settings):
     momentum: Annotated[float, Field(ge=0, lt=1)]
     alpha: Alpha | None = None
     damping: Positive | None = None
-    learning_rates: Annotated[tuple[Positive, ...], Field(min_length=1)]
-    weight_decays: Annotated[tuple[NonNegative, ...], Field(min_length=1)]
+    learning_rates: Annotated[tuple[Positive, ...], Field(min_length=1), DISTINCT]
+    weight_decays: Annotated[tuple[NonNegative, ...], Field(min_length=1), DISTINCT]
 
     @property
     def n_tuned(self) -> int:
@@ -48,8 +49,6 @@ class Method(Settings):
 
     @model_validator(mode="after")
     def _options_belong_to_the_optimizer(self) -> Self:
-        check_distinct("learning_rates", self.learning_rates)
-        check_distinct("weight_decays", self.weight_decays)
         spectral = self.optimizer == "spectral_newton"
         if spectral != (self.alpha is not None):
             raise ValueError("alpha goes with spectral_newton, which needs it")
@@ -108,12 +107,11 @@ class RateVariants(Settings):
     """
 
     method: Name
-    exponents: Annotated[tuple[Exponent, ...], Field(min_length=1)]
+    exponents: Annotated[tuple[Exponent, ...], Field(min_length=1), DISTINCT]
     random: bool
 
     @model_validator(mode="after")
     def _exponents_can_be_judged(self) -> Self:
-        check_distinct("exponents", self.exponents)
         if 0 in self.exponents:
             raise ValueError("exponents holds 0, which is the training without layer rates")
         if max(self.exponents) < 0:
@@ -124,12 +122,7 @@ class RateVariants(Settings):
 class LayerRates(RateVariants):
     """The learning rates per layer, and the races that have them."""
 
-    races: Annotated[tuple[Name, ...], Field(min_length=1)]
-
-    @model_validator(mode="after")
-    def _races_differ(self) -> Self:
-        check_distinct("races", self.races)
-        return self
+    races: Annotated[tuple[Name, ...], Field(min_length=1), DISTINCT]
 
 
 class Responses(Settings):
@@ -163,14 +156,10 @@ class Optimizers(ResponseSettings):
 
     @model_validator(mode="after")
     def _names_exist(self) -> Self:
-        for section, names, known in (
-            ("layer_rates.races", self.layer_rates.races, self.races),
-            ("layer_rates.method", (self.layer_rates.method,), self.methods),
-            ("responses.race", (self.responses.race,), self.races),
-        ):
-            for name in names:
-                if name not in known:
-                    raise ValueError(f"{section}: {name!r} is none of {[*known]}")
+        for name in self.layer_rates.races:
+            check_known("layer_rates.races", name, self.races)
+        check_known("layer_rates.method", self.layer_rates.method, self.methods)
+        check_known("responses.race", self.responses.race, self.races)
         if "adamw" not in self.methods:
             raise ValueError("methods.adamw is missing; B14 and the figures compare with it")
         if self.responses.samples > self.races[self.responses.race].train_size:

@@ -7,6 +7,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from spectral_laws.settings.base import (
+    DISTINCT,
     MOST,
     Count,
     Name,
@@ -15,12 +16,16 @@ from spectral_laws.settings.base import (
     Positive,
     Repeats,
     Settings,
-    check_distinct,
+    check_known,
 )
 
 Features = Literal["hermite", "equivalent"]
 Readout = Literal["identity", "tanh", "relu"]
 Rows = Literal["orthonormal", "gaussian"]
+Gamma = Annotated[float, Field(ge=0, le=10)]
+Dimension = Annotated[int, Field(ge=2, le=MOST)]
+Dimensions = Annotated[tuple[Dimension, ...], Field(min_length=1), DISTINCT]
+Width = Annotated[int, Field(ge=10, le=MOST)]
 MAX_SAMPLE_SIZE = 10**10
 """Larger sample sizes are taken for a mistyped exponent."""
 
@@ -55,7 +60,7 @@ class TeacherFamily(Settings):
     degree: Annotated[int, Field(ge=1, le=6)]
     width_exponent: Annotated[float, Field(gt=0, le=10)] | None = None
     width: Count | None = None
-    gamma: Annotated[float, Field(ge=0, le=10)]
+    gamma: Gamma
     rows: Rows = "orthonormal"
     readout: Readout = "identity"
     noise: Noise = 0.0
@@ -88,12 +93,11 @@ class TeacherFamily(Settings):
 class RecoveryStudy(TeacherFamily):
     """A family of teachers, the dimensions at which it is drawn, and how many of each."""
 
-    dimensions: Annotated[tuple[Annotated[int, Field(ge=2, le=MOST)], ...], Field(min_length=1)]
+    dimensions: Dimensions
     seeds: Repeats
 
     @model_validator(mode="after")
     def _widths_fit(self) -> Self:
-        check_distinct("dimensions", self.dimensions)
         for dimension in self.dimensions:
             width, size = self.n_directions(dimension), self.feature_dimension(dimension)
             if width > size:
@@ -141,30 +145,20 @@ class NetworkBaseline(Settings):
 class Baselines(Settings):
     """Methods without spectral recovery, on the same samples, for some of the studies."""
 
-    studies: tuple[Name, ...] = ()
+    studies: Annotated[tuple[Name, ...], DISTINCT] = ()
     max_sample_size: Annotated[int, Field(ge=10, le=MOST)]
     ridges: Annotated[tuple[Positive, ...], Field(min_length=1)]
     random_features: Count
     network: NetworkBaseline
 
-    @model_validator(mode="after")
-    def _studies_differ(self) -> Self:
-        check_distinct("studies", self.studies)
-        return self
-
 
 class Population(Settings):
     """Teachers of degree 2 whose moment matrix is taken at infinitely many samples."""
 
-    dimensions: Annotated[tuple[Annotated[int, Field(ge=2, le=MOST)], ...], Field(min_length=1)]
+    dimensions: Dimensions
     width_exponent: Annotated[float, Field(gt=0, le=1)]
-    gamma: Annotated[float, Field(ge=0, le=10)]
+    gamma: Gamma
     seeds: Repeats
-
-    @model_validator(mode="after")
-    def _dimensions_differ(self) -> Self:
-        check_distinct("dimensions", self.dimensions)
-        return self
 
 
 class ErrorExponents(Settings):
@@ -174,16 +168,14 @@ class ErrorExponents(Settings):
     their thresholds.
     """
 
-    gammas: Annotated[tuple[Annotated[float, Field(ge=0, le=10)], ...], Field(min_length=1)]
-    widths: Annotated[tuple[Annotated[int, Field(ge=10, le=MOST)], ...], Field(min_length=1)]
+    gammas: Annotated[tuple[Gamma, ...], Field(min_length=1), DISTINCT]
+    widths: Annotated[tuple[Width, ...], Field(min_length=1), DISTINCT]
     first: Count
     last_share: Annotated[float, Field(gt=0, le=1)]
     seeds: Repeats
 
     @model_validator(mode="after")
     def _windows_hold_a_law(self) -> Self:
-        check_distinct("gammas", self.gammas)
-        check_distinct("widths", self.widths)
         for gamma in self.gammas:
             if gamma in (0.0, 0.5):
                 raise ValueError(f"gammas holds {gamma}, at which there is no power law")
@@ -201,7 +193,7 @@ class SpectrumPoint(Settings):
     """The one moment matrix whose whole spectrum is drawn."""
 
     study: Name
-    dimension: Annotated[int, Field(ge=2, le=MOST)]
+    dimension: Dimension
     sample_exponent: Annotated[float, Field(gt=0, le=10)]
 
     @property
@@ -229,9 +221,8 @@ class Recovery(Settings):
         if not self.baselines.studies:
             raise ValueError("baselines.studies names no study")
         for name in self.baselines.studies:
-            study = self.studies.get(name)
-            if study is None:
-                raise ValueError(f"baselines.studies: {name!r} is none of {sorted(self.studies)}")
+            check_known("baselines.studies", name, self.studies)
+            study = self.studies[name]
             if study.features != "hermite":
                 raise ValueError(
                     f"baselines.studies: {name!r} has no inputs, its features are drawn"
@@ -257,14 +248,11 @@ class Recovery(Settings):
 
     @model_validator(mode="after")
     def _spectrum_is_of_a_study(self) -> Self:
-        if self.spectrum.study not in self.studies:
-            raise ValueError(
-                f"spectrum.study {self.spectrum.study!r} is none of {sorted(self.studies)}"
-            )
-        if self.studies[self.spectrum.study].features != "hermite":
+        check_known("spectrum.study", self.spectrum.study, self.studies)
+        study = self.studies[self.spectrum.study]
+        if study.features != "hermite":
             raise ValueError(f"spectrum.study {self.spectrum.study!r} must have hermite features")
         dimension, size = self.spectrum.dimension, self.spectrum.sample_size
-        study = self.studies[self.spectrum.study]
         if study.n_directions(dimension) > study.feature_dimension(dimension):
             raise ValueError(
                 f"spectrum.dimension {dimension} has fewer features than study "

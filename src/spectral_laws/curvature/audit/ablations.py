@@ -31,11 +31,7 @@ _DIFFERENCES = (
 
 
 def hypothesis_rows(hypothesis: Hypothesis) -> list[AuditRow]:
-    """B2, B3, B18: alpha of transformer layers by task and by number of classes.
-
-    Raises:
-        NoFitError: if a layer has fewer than 5 usable entries.
-    """
+    """B2, B3, B18: alpha of transformer layers by task and by number of classes."""
     sections = {**hypothesis.output_dim, **hypothesis.task_structure}
     variants = {variant: _alphas(layers) for variant, layers in sections.items()}
     rows = _language_rows(variants.get(LANGUAGE_MODEL, {}))

@@ -148,10 +148,7 @@ class ReferenceFiles:
 def read_reference(folder: Path) -> ReferenceFiles:
     """Read the author's five result files.
 
-    Raises:
-        DataError: if there is no such folder, or a file is no JSON, lacks a key, or has a value
-            that is no finite number or an array of the wrong length; the message names file and
-            key.
+    Malformed ones raise DataError, naming file and key.
     """
     if not folder.is_dir():
         raise DataError(f"{folder}: no such folder")

@@ -5,12 +5,7 @@ from numpy.typing import NDArray
 from scipy.stats import spearmanr
 
 from spectral_laws.curvature.audit.files import GAP, Gap, GapLayer
-from spectral_laws.curvature.audit.rows import (
-    AuditRow,
-    alpha_summaries,
-    largest_difference,
-    median,
-)
+from spectral_laws.curvature.audit.rows import AuditRow, alpha_summaries, largest_difference, median
 from spectral_laws.errors import DataError
 from spectral_laws.fitting.loglog import fit_loglog
 
@@ -24,12 +19,7 @@ _CORRELATION_TEXT = "0.974"
 
 
 def gap_rows(gap: Gap) -> list[AuditRow]:
-    """B1, B3, B10, B16, B21: exact over Kronecker curvature, with the factor b^2 L taken out.
-
-    Raises:
-        DataError: as :func:`corrected_gap`.
-        NoFitError: if a layer has fewer than 5 usable entries.
-    """
+    """B1, B3, B10, B16, B21: exact over Kronecker curvature, with the factor b^2 L taken out."""
     layers = [*gap.conv_results, gap.fc_result]
     alphas = [fit_loglog(layer.array("sigma"), layer.array("h_exact")).slope for layer in layers]
     stored = [layer.alpha_exact for layer in layers]
@@ -51,9 +41,6 @@ def corrected_gap(
 
     The stored approximations are of gradients of the minibatch's mean loss (1/b^2) and of means
     over positions in both factors, where the sum of one of them belongs (1/L).
-
-    Raises:
-        DataError: if no direction of the layer has both curvatures positive.
     """
     sigma, exact, stored = (layer.array(key) for key in ("sigma", "h_exact", below))
     used = (sigma > 0) & (exact > 0) & (stored > 0)

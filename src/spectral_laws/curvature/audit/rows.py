@@ -21,30 +21,18 @@ _SUMMARIES: tuple[tuple[str, str, str, str, tuple[str, ...]], ...] = (
 
 @dataclass(frozen=True)
 class AuditRow:
-    """One quantity of one file.
+    """One quantity of one file."""
 
-    Attributes:
-        quantity: what it is.
-        source: file it comes from.
-        claim: id of the claim it bears on, or empty.
-        layer: experiment and layer, or empty where the row summarises layers.
-        paper: the paper's text.
-        stored: the author's own number.
-        recomputed: ours, from the author's arrays.
-        note: what else to know.
-        judged: whether ours is the value by which the claim is judged.
-        roles: else, roles of our language models' layers, whose median alpha is ours.
-    """
-
-    quantity: str
-    source: str
-    claim: str = ""
-    layer: str = ""
-    paper: str = ""
-    stored: float | None = None
-    recomputed: float | None = None
-    note: str = ""
-    judged: bool = False
+    quantity: str  # what it is
+    source: str  # file it comes from
+    claim: str = ""  # id of the claim it bears on, or empty
+    layer: str = ""  # experiment and layer, or empty where the row summarises layers
+    paper: str = ""  # the paper's text
+    stored: float | None = None  # the author's own number
+    recomputed: float | None = None  # ours, from the author's arrays
+    note: str = ""  # what else to know
+    judged: bool = False  # whether ours is the value by which the claim is judged
+    # Else, roles of our language models' layers, whose median alpha is ours.
     roles: tuple[str, ...] = ()
 
 

@@ -44,21 +44,13 @@ _NOTHING: Ours = (None, None, None)
 
 @dataclass(frozen=True)
 class OurTables:
-    """What this project found, to stand in the last column; each may be absent.
+    """What this project found, to stand in the last column; each may be absent."""
 
-    Attributes:
-        claims: table of ``evaluate_claims``.
-        experiments: table of ``tabulate_experiments``.
-        confidence: of intervals of medians over layers.
-        resamples: bootstrap resamples, of whole trainings.
-        seed: root seed of the resampling.
-    """
-
-    claims: pd.DataFrame | None
-    experiments: pd.DataFrame | None
-    confidence: float
-    resamples: int
-    seed: int
+    claims: pd.DataFrame | None  # table of ``evaluate_claims``
+    experiments: pd.DataFrame | None  # table of ``tabulate_experiments``
+    confidence: float  # of intervals of medians over layers
+    resamples: int  # bootstrap resamples, of whole trainings
+    seed: int  # root seed of the resampling
 
     def of(self, row: AuditRow) -> Ours:
         """Our value and interval for a row of the audit."""
@@ -112,19 +104,11 @@ class OurTables:
 def audit_reference(folder: Path, ours: OurTables) -> pd.DataFrame:
     """Recompute every claim that the author's result files allow, beside our own values.
 
-    Args:
-        folder: the author's JSON files (``results_alpha_triangle.json`` and four others).
-        ours: our tables.
-
     Returns:
         One row per quantity. ``layer`` is empty where a row summarises layers; ``paper_text`` is
         what the paper says, ``author_value`` the number stored in the file, ``author_recomputed``
         ours from the file's raw arrays, ``our_value`` with ``our_low`` and ``our_high`` what this
         project measures on its own networks. A file that is not there has one row that says so.
-
-    Raises:
-        DataError: if the folder is missing, a file is malformed, or its arrays allow no fit; the
-            message names file and key.
 
     Source: curvature paper; issues with its files are listed under the curvature ladder.
     """

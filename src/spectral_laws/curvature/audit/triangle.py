@@ -27,11 +27,7 @@ Named = list[tuple[str, TriangleLayer]]
 
 
 def triangle_rows(experiments: Sequence[Triangle]) -> list[AuditRow]:
-    """B1, B2, B3, B11, B22 and the stored exponents, refitted to sigma and h.
-
-    Raises:
-        NoFitError: if a layer has fewer than 5 usable entries.
-    """
+    """B1, B2, B3, B11, B22 and the stored exponents, refitted to sigma and h."""
     layers = [(e.experiment, layer) for e in experiments for layer in e.results]
     refits = [_refit(layer) for _, layer in layers]
     alphas = [

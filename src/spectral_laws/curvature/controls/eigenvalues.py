@@ -47,11 +47,7 @@ class LayerEigenvalues:
     residuals: Vector
 
     def overlaps(self, spectrum: DirectionalSpectrum) -> Vector:
-        """(n, K) squared cosines between eigenvectors and directions vec(u_k v_k^T).
-
-        Raises:
-            ValueError: if the spectrum is of another layer.
-        """
+        """(n, K) squared cosines between eigenvectors and directions vec(u_k v_k^T)."""
         if (self.layer, self.weight_shape) != (spectrum.layer, spectrum.weight_shape):
             raise ValueError(
                 f"the eigenvalues are of layer {self.layer!r}, the spectrum of {spectrum.layer!r}"
@@ -77,19 +73,10 @@ def layer_eigenvalues(
 
     Lanczos iteration (ARPACK) on exact Hessian-vector products, each a double backward pass down to
     the layer's own weight. The largest eigenvalue is at least every directional curvature h_k of
-    the layer, which is a quadratic form of the same matrix in a unit vector.
-
-    Args:
-        model: in eval mode; left as found.
-        inputs: (B, ...).
-        targets: (B,) class indices, or (B, T) tokens of a language model.
-        n_eigenvalues: how many per layer (fewer if the weight has fewer entries).
-        seed: of the start vectors.
-        layers: module names; by default all that ``measure_directional_curvature`` measures.
-        chunk_size: samples at a time. If the whole batch is one chunk, its graph is kept, which is
-            about twice as fast; results do not depend on it.
-        label_smoothing: of the cross-entropy.
-        progress: print a line of progress every few seconds.
+    the layer, which is a quadratic form of the same matrix in a unit vector. If the whole batch is
+    one chunk its graph is kept, which is about twice as fast; results do not depend on it.
+    ``n_eigenvalues`` are found per layer (fewer if the weight has fewer entries), from start
+    vectors drawn with ``seed``. Other arguments are those of ``measure_directional_curvature``.
 
     Raises:
         ValueError: if an argument is wrong, or a layer does not influence the logits.

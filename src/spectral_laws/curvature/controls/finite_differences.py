@@ -40,17 +40,9 @@ def finite_difference_curvatures(
     usual way, against which the exact curvatures are set. It fails for two reasons: the rounding of
     float32 gradients is divided by the step, and a step over the kink of a ReLU adds the jump of
     the gradient there, however many digits are carried. The second is the larger in ReLU networks,
-    whose training leaves many inputs of the ReLUs close to zero.
-
-    Args:
-        model: as measured, in eval mode. Its weights are never written to.
-        inputs: (B, ...), the batch of ``spectra``.
-        targets: (B,) class indices, or (B, T) tokens of a language model.
-        spectra: of ``measure_directional_curvature`` on this model and batch.
-        step: Frobenius norm of the shift of the weight, positive.
-        chunk_size: samples at a time.
-        label_smoothing: of the cross-entropy.
-        progress: print a line of progress every few seconds.
+    whose training leaves many inputs of the ReLUs close to zero. ``step`` is the Frobenius norm of
+    the shift of the weight, ``spectra`` are those of this model and batch. The model's weights are
+    never written to. Other arguments are those of ``measure_directional_curvature``.
 
     Returns:
         (K,) per spectrum, in the same order.

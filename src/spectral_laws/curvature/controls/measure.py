@@ -38,11 +38,6 @@ def measure_controls(
           directional_curvature (h_index on the same batch), overlap (squared cosine of the
           eigenvector and u_index v_index^T);
         - finite differences: singular_value, directional_curvature, finite_difference, step.
-
-    Raises:
-        ConfigError: if the device is not there.
-        DataError: if a network does not fit the model, or the batch is larger than the data.
-        NumericalError: as the three measurements.
     """
     target = find_device(device)
     inputs, targets = batch_of(samples, controls.batch_size, seed=seed, device=target)

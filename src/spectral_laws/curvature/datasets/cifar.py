@@ -23,12 +23,7 @@ _MAX_MEMBER = 1 << 28  # bytes; the largest real file is CIFAR-100's train.bin w
 
 
 def cifar_pools(folder: Path, dataset: str) -> tuple[ArrayPool, ArrayPool]:
-    """Training and test images of ``cifar10`` or ``cifar100``.
-
-    Raises:
-        DataError: naming the file and what to do, if one is missing or damaged, is not a whole
-            number of records, or has a label out of range.
-    """
+    """Training and test images of ``cifar10`` or ``cifar100``."""
     layout = CIFAR[dataset]
     place = find_cifar(folder, dataset)
     if place is None:

@@ -5,7 +5,6 @@ import warnings
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
 
 from spectral_laws.errors import DataError
 
@@ -16,13 +15,10 @@ MAX_BYTES = 64 << 20
 def decode_image(content: bytes, *, name: str) -> NDArray[np.uint8]:
     """Decode a JPEG or PNG to RGB, (3, H, W) unsigned bytes; grey becomes three equal channels.
 
-    Args:
-        content: the encoded image.
-        name: what messages call it.
-
-    Raises:
-        DataError: naming it, if it is too large, damaged, cut short, or neither JPEG nor PNG.
+    ``name`` is what messages call it.
     """
+    from PIL import Image  # of the extra `vision`: all else here is to be had without it
+
     if len(content) > MAX_BYTES:
         raise DataError(f"{name}: more than {MAX_BYTES} bytes, no image of a data set is so large")
     try:

@@ -91,11 +91,7 @@ def advice(download: Download, reason: str) -> str:
 
 
 def verify_download(source: Path, target: Path, *, size: int, sha256: str) -> None:
-    """Copy ``source`` to ``target`` if it has the size and SHA-256, and else leave nothing there.
-
-    Raises:
-        DataError: naming the file, what was expected and what was found.
-    """
+    """Copy ``source`` to ``target`` if it has this size and SHA-256, else leave nothing there."""
     digest, found = hashlib.sha256(), 0
     try:
         with source.open("rb") as file, atomic_path(target) as temporary:

@@ -31,9 +31,6 @@ def tiny_imagenet_pools(folder: Path) -> tuple[EncodedPool, EncodedPool]:
 
     Classes are the folders of ``train`` in alphabetical order. Images are ``train/<class>/images``
     and, with their classes in ``val/val_annotations.txt``, ``val/images``: 64 pixels a side.
-
-    Raises:
-        DataError: naming the file and what to do, if one is missing or damaged.
     """
     place = find_tiny_imagenet(folder)
     if place is None:
@@ -63,9 +60,6 @@ def imagenet_pools(folder: Path) -> tuple[EncodedPool, EncodedPool]:
     Each holds one folder per class, named by its WordNet id (n01440764), with the images inside.
     The validation archive unpacks flat: its images must first be moved into such folders. Classes
     are the folders of ``train`` in alphabetical order, which is also torchvision's.
-
-    Raises:
-        DataError: naming the folder and what to do, if it is not so.
     """
     for part in ("train", "val"):
         if not (folder / part).is_dir():

@@ -20,12 +20,7 @@ _PIECE = 1 << 20
 
 
 def mnist_pools(folder: Path) -> tuple[ArrayPool, ArrayPool]:
-    """Training and test images of the four IDX files in ``folder``.
-
-    Raises:
-        DataError: naming the file and what to do, if one is missing or damaged, or labels do not
-            fit the images.
-    """
+    """Training and test images of the four IDX files in ``folder``."""
     pools = []
     for names in IDX_FILES.values():
         images_path, labels_path = (_find(folder, name) for name in names)
@@ -52,14 +47,8 @@ def read_idx(path: Path, *, n_axes: int) -> NDArray[np.uint8]:
     """Read an IDX file of unsigned bytes, plain or gzip-compressed (told by its first bytes).
 
     The format is: two zero bytes, a type code, the number of axes, one big-endian 32-bit length per
-    axis, then the values, row by row.
-
-    Args:
-        path: the file.
-        n_axes: the number of axes it must have: 3 for images, 1 for labels.
-
-    Raises:
-        DataError: naming the file, if it cannot be read or is anything but exactly such an array.
+    axis, then the values, row by row. ``n_axes`` is the number of axes it must have: 3 for images,
+    1 for labels.
     """
     try:
         with path.open("rb") as file:

@@ -27,10 +27,6 @@ def load_image_files(settings: ImageFiles, *, seed: int) -> Samples:
     side is scaled bilinearly (with antialiasing where it shrinks) to ``image_size`` and the middle
     square kept. Every channel is then shifted and scaled by its mean and standard deviation over
     all pixels of the drawn training images.
-
-    Raises:
-        DataError: if files are missing or damaged, have other classes than the data set, or fewer
-            images exist than are asked for.
     """
     train_pool: ImagePool
     test_pool: ImagePool

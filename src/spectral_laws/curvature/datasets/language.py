@@ -33,14 +33,10 @@ class MarkovChains:
     whose rows are sparse up to the first term: a frequent token has many successors, a rare one
     few. Because T_c keeps lengths, p is exactly stationary for every chain; chains differ in which
     token follows which, not in how often tokens occur.
-
-    Attributes:
-        cumulative: upper ends of the intervals, (V,), the last is 1.
-        orders: order_c of every chain, (n_chains, m).
     """
 
-    cumulative: NDArray[np.float64]
-    orders: NDArray[np.int64]
+    cumulative: NDArray[np.float64]  # upper ends of the intervals, (V,), the last is 1
+    orders: NDArray[np.int64]  # order_c of every chain, (n_chains, m)
 
     @classmethod
     def draw(cls, vocabulary: int, exponent: float, n_chains: int, *, seed: int) -> "MarkovChains":

@@ -40,11 +40,7 @@ class ImagePool(Protocol):
 
 @dataclass(frozen=True)
 class ArrayPool:
-    """Images (N, channels, H, W) of one size, in memory.
-
-    Raises:
-        DataError: naming ``source``, if there is not one label below ``n_classes`` per image.
-    """
+    """Images (N, channels, H, W) of one size, in memory."""
 
     images: NDArray[np.uint8] | NDArray[np.float64]
     labels: Labels
@@ -72,30 +68,17 @@ class ArrayPool:
 
 @dataclass(frozen=True)
 class EncodedPool:
-    """JPEG or PNG files, decoded to three colours when they are drawn.
+    """JPEG or PNG files, decoded to three colours when they are drawn."""
 
-    Attributes:
-        names: of every image, as ``fetch`` takes them and messages say them.
-        labels: see :class:`ImagePool`.
-        n_classes: see :class:`ImagePool`.
-        source: see :class:`ImagePool`.
-        fetch: the bytes of an image; raises DataError where there are none.
-        side: pixels a side that every image must have; None is any.
-    """
-
-    names: Sequence[str]
+    names: Sequence[str]  # of every image, as ``fetch`` takes them and messages say them
     labels: Labels
     n_classes: int
     source: str
-    fetch: Callable[[str], bytes]
-    side: int | None = None
+    fetch: Callable[[str], bytes]  # the bytes of an image; raises DataError where there are none
+    side: int | None = None  # pixels a side that every image must have; None is any
 
     def read(self, indices: Indices, size: int) -> Images:
-        """See :class:`ImagePool`.
-
-        Raises:
-            DataError: naming the image, if it cannot be read or is not of the size it must have.
-        """
+        """See :class:`ImagePool`."""
         result = np.empty((len(indices), 3, size, size), dtype=np.float32)
         for row, index in enumerate(track(indices, total=len(indices), label="decoding images")):
             name = self.names[index]

@@ -72,29 +72,17 @@ class Samples:
 
     @property
     def in_channels(self) -> int:
-        """Channels of an image.
-
-        Raises:
-            ValueError: if inputs are tokens.
-        """
+        """Channels of an image."""
         return self._image_shape()[0]
 
     @property
     def image_size(self) -> int:
-        """Pixels a side.
-
-        Raises:
-            ValueError: if inputs are tokens.
-        """
+        """Pixels a side."""
         return self._image_shape()[1]
 
     @property
     def context(self) -> int:
-        """Tokens of a sample, T.
-
-        Raises:
-            ValueError: if inputs are images.
-        """
+        """Tokens of a sample, T."""
         if not self.is_language:
             raise ValueError("these samples are images, they have no context")
         return int(self.train_inputs.shape[1])
@@ -114,12 +102,7 @@ class Samples:
 
     @classmethod
     def read(cls, path: Path) -> "Samples":
-        """Read the file that holds :meth:`as_arrays`.
-
-        Raises:
-            DataError: if the file is missing or damaged, or its arrays are not as described.
-            NumericalError: if an image has NaN or infinite values.
-        """
+        """Read the file that holds :meth:`as_arrays`."""
         arrays: Mapping[str, NDArray[Any]] = read_arrays(path)
         if set(arrays) - {"n_tokens"} != _REQUIRED:
             raise DataError(

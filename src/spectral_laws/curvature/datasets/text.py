@@ -29,10 +29,6 @@ def load_text(settings: Text, *, seed: int) -> Samples:
     ``context`` + 1 characters that do not overlap; the samples are windows drawn at random without
     replacement. ``file`` null is the text of ``pydoc_data.topics``, which every CPython has (it
     differs between its versions).
-
-    Raises:
-        DataError: naming the file, if it cannot be read, is not UTF-8, or is too short for the
-            windows that are asked for.
     """
     source = settings.file or "pydoc_data.topics"
     text = _cpython_text() if settings.file is None else _read(Path(settings.file))

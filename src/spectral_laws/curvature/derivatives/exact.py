@@ -32,10 +32,8 @@ def exact_curvatures(
     """Second derivatives h_k = d^2/dt^2 L(W + t u_k v_k^T) at t = 0 of the mean cross-entropy L.
 
     By :func:`tangent_curvatures`; a model that it cannot take apart is measured by
-    :func:`double_backpropagation`, with a warning in the log that says why.
-
-    Returns:
-        Per layer the (K,) float64 curvatures (of any sign), and the mean loss of the batch.
+    :func:`double_backpropagation`, with a warning in the log that says why. Returned are the (K,)
+    float64 curvatures per layer, and the mean loss of the batch.
     """
     arguments = (model, layers, directions, inputs, targets)
     options = {"chunk_size": chunk_size, "label_smoothing": label_smoothing, "label": label}

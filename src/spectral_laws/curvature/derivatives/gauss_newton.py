@@ -40,24 +40,9 @@ def gauss_newton_curvatures(
     label smoothing. Equal to the exact Hessian's quadratic form where ``structure`` says so.
 
     The reverse pass costs C - 1 backward passes for all layers and directions together, the forward
-    one about half a forward pass for each direction; the cheaper is taken.
-
-    Args:
-        model: as ``measure_directional_curvature`` takes it.
-        layers: the layers.
-        directions: u_k and v_k of each of them.
-        inputs: (B, ...).
-        targets: (B,) or (B, T).
-        chunk_size: samples at a time.
-        irregular: names of layers that the reverse pass cannot treat.
-        label_smoothing: of the loss that is returned; h_k does not depend on it.
-        label: what progress is printed under.
-
-    Returns:
-        Per layer the (K,) float64 curvatures, and the mean loss of the batch.
-
-    Raises:
-        TapeError: if the model needs the forward pass and cannot be taken apart.
+    one about half a forward pass for each direction; the cheaper is taken. ``irregular`` names
+    layers that the reverse pass cannot treat. Returned are the (K,) float64 curvatures per layer,
+    and the mean loss of the batch.
     """
     arguments = (model, layers, directions, inputs, targets)
     options = {"chunk_size": chunk_size, "label_smoothing": label_smoothing, "label": label}
@@ -128,12 +113,7 @@ def output_hessian_root(logits: Tensor) -> tuple[Tensor, Tensor]:
 
     Classes are taken in increasing order of p, so that every tail is at least 1/C and nothing
     cancels, however confident the network is; unit columns keep tiny p out of float32's range.
-
-    Args:
-        logits: (B, C).
-
-    Returns:
-        columns (B, C, C - 1) and norms (B, C - 1), float64.
+    Logits are (B, C), columns (B, C, C - 1) and norms (B, C - 1), float64.
     """
     p, order = torch.softmax(logits.double(), dim=1).sort(dim=1)
     tails = p.flip(1).cumsum(1).flip(1)  # q_{j-1}, from the largest probability down

@@ -15,12 +15,9 @@ from spectral_laws.curvature.introspection.layers import Layer, chunks, differen
 class SingularDirections:
     """Leading part of a singular value decomposition G = U diag(values) V^T, in float64.
 
-    Attributes:
-        values: (K,) singular values, decreasing, all above the numerical rank's cut.
-        left: (n_rows, K) columns u_k.
-        right: (n_columns, K) columns v_k.
-        rank: number of singular values above max(n_rows, n_columns) * eps * values[0].
-        n_below_rank: how many of the leading directions asked for fell below that cut.
+    ``values`` (K,) decrease, columns of ``left`` (n_rows, K) are u_k and of ``right`` (n_columns,
+    K) v_k. ``rank`` is the numerical rank of G; ``n_below_rank`` of the leading directions asked
+    for lie below it.
     """
 
     values: Tensor
@@ -42,13 +39,7 @@ def batch_gradients(
 ) -> tuple[list[Tensor], float]:
     """Gradients G = dL/dW of the mean cross-entropy L over the batch, and L itself.
 
-    Returns:
-        One (n_rows, n_columns) float64 matrix per layer, and the loss. Chunks are summed in
-        float64, so the result does not depend on ``chunk_size`` beyond rounding.
-
-    Raises:
-        ValueError: if a layer's weight does not influence the logits.
-        NumericalError: if the loss or a gradient has NaN or infinity.
+    One (n_rows, n_columns) float64 matrix per layer: chunks are summed in float64.
     """
     sums = [torch.zeros_like(layer.weight, dtype=torch.float64) for layer in layers]
     total = 0.0
@@ -94,12 +85,9 @@ def loss_gradient(logits: Tensor, targets: Tensor, *, label_smoothing: float = 0
 def singular_directions(gradient: Tensor, *, top_k: int, eps: float) -> SingularDirections:
     """The leading min(top_k, numerical rank) singular triples of a float64 matrix.
 
-    Args:
-        gradient: (n_rows, n_columns), finite.
-        top_k: how many directions are asked for.
-        eps: machine epsilon of the dtype in which the gradient was computed; singular values up to
-            max(n_rows, n_columns) * eps * sigma_1 count as zero. A softmax head's gradient, for
-            example, has rank at most C - 1.
+    ``eps`` is the machine epsilon of the dtype in which the gradient was computed; singular values
+    up to max(n_rows, n_columns) * eps * sigma_1 count as zero. A softmax head's gradient, for
+    example, has rank at most C - 1.
     """
     left, values, right = torch.linalg.svd(gradient.cpu(), full_matrices=False)
     cut = max(gradient.shape) * eps * values[0]

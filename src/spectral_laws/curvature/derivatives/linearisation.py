@@ -49,15 +49,10 @@ class LinearisedTape:
 
     @torch.no_grad()
     def push(self, weight: Tensor, directions: Tensor) -> tuple[Tensor, Tensor]:
-        """Tangents of the logits, and the curvature of everything before the loss.
+        """Push (K, *weight.shape) ``directions`` of a recorded weight.
 
-        Args:
-            weight: one of the recorded weights.
-            directions: (K, *weight.shape).
-
-        Returns:
-            (K, *logits.shape) first derivatives of the logits along each direction, and (K,)
-            float64 sums over operations of <lambda_j, D^2 f_j[dx_j, dx_j]>.
+        Returned are the (K, *logits.shape) tangents of the logits and (K,) float64 sums over
+        operations of <lambda_j, D^2 f_j[dx_j, dx_j]>.
         """
         tangents = {id(weight): directions}
         curvature = directions.new_zeros(len(directions), dtype=torch.float64)
@@ -89,12 +84,9 @@ class LinearisedTape:
 
 
 def linearise(tape: Tape, cotangent: Tensor, *, second_order: bool = True) -> LinearisedTape:
-    """Gradients of every recorded tensor, from that of the logits, operation by operation.
+    """Gradients of every recorded tensor from ``cotangent``, that of the logits.
 
-    Args:
-        tape: a recorded forward pass.
-        cotangent: gradient of the loss in the logits.
-        second_order: whether pushes return curvatures; without, they return None in their place.
+    Without ``second_order`` pushes return None in place of curvatures.
     """
     gradients = {id(tape.logits): cotangent}
     linearised = []

@@ -46,14 +46,8 @@ def short_rule(
 ) -> Push | None:
     """The short way through one operation, or None if there is none.
 
-    Args:
-        function: the operation.
-        args: its arguments.
-        leaves: those that depend on the weight.
-        outputs: its results.
-        adjoints: lambda, the loss's gradients in the results; leaves of the autograd graph.
-        gradients: J^T lambda, the loss's gradients in ``leaves``, differentiable.
-        second_order: whether curvatures are wanted.
+    ``leaves`` are its arguments that depend on the weight, ``adjoints`` the loss's gradients lambda
+    in ``outputs`` (leaves of the autograd graph), ``gradients`` J^T lambda those in ``leaves``.
     """
     if function in _ELEMENTWISE and len(leaves) == 1:
         return _elementwise(leaves[0], adjoints[0], gradients[0], second_order=second_order)
@@ -159,9 +153,7 @@ def _matrix_product(a: Tensor, b: Tensor, adjoint: Tensor, *, second_order: bool
 def _by_direction(one: Callable[..., Tensor | None], shape: torch.Size) -> Push:
     """A push that takes one direction at a time, whose numbers then stay in cache.
 
-    Args:
-        one: writes the tangent of the result into its last argument and returns the curvature.
-        shape: of the result.
+    ``one`` writes the tangent of the result into its last argument and returns the curvature.
     """
 
     def push(tangents: Sequence[Tensor | None]) -> tuple[list[Tensor | None], Tensor | None]:

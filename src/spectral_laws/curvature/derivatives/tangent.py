@@ -55,22 +55,8 @@ def tangent_curvatures(
     the second sum running over the operations f_j of the forward pass (see ``linearisation``). It
     holds for every network and for every way in which W enters, several times included. A direction
     costs about as much as the forward pass from the layer on; memory is that of ``top_k`` tangents
-    of a few samples.
-
-    Args:
-        model: as ``measure_directional_curvature`` takes it.
-        layers: the layers.
-        directions: u_k and v_k of each of them.
-        inputs: (B, ...).
-        targets: (B,) or (B, T).
-        chunk_size: largest number of samples at a time; fewer where tangents are large.
-        second_order: whether ``exact`` is wanted.
-        label_smoothing: of the cross-entropy. It changes lambda, not the Hessian in the logits.
-        label: what progress is printed under.
-
-    Raises:
-        TapeError: if the forward pass cannot be taken apart, or the gradient found that way is not
-            autograd's (a backward pass of its own, values detached on the way).
+    of a few samples. A forward pass that cannot be taken apart, or whose gradient found that way is
+    not autograd's, raises TapeError.
     """
     matrices = [
         direction_matrices(layer, found) for layer, found in zip(layers, directions, strict=True)

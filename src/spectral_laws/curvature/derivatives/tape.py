@@ -53,9 +53,6 @@ def record(model: nn.Module, inputs: Tensor, weights: Sequence[Tensor]) -> Tape:
     """Run the model and write down what depends on ``weights``.
 
     A change in place is written down as an operation that returns a new tensor.
-
-    Raises:
-        TapeError: if the model changes constants between their uses, or its output is not recorded.
     """
     with torch.no_grad(), _Recorder(weights) as recorder:
         result = model(inputs)

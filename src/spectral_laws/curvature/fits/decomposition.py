@@ -46,26 +46,10 @@ def fit_decomposition(
     phi_delta and phi_a of log rho, phi of their product, chi of log(h / K). Least squares is linear
     in the ordinate, so alpha = beta + phi + chi to rounding.
 
-    Args:
-        spectra: as :func:`spectral_laws.curvature.fits.ladder_slopes.fit_ladder`.
-        top_k: directions that enter.
-        confidence: of the bootstrap intervals (pairs are resampled).
-        resamples: bootstrap resamples.
-        seed: root seed of the resampling.
-
-    Returns:
-        One row per (model, seed, layer): every slope with its interval, ``alpha_r2`` of the fit of
-        alpha, ``identity_gap`` = alpha - (beta + phi + chi), ``kronecker_gap`` = largest
-        |K_k - rho rho lambda lambda| / K_k, ``r_kronecker`` = Pearson correlation of log K_k and
-        log sigma_k^2. Of the ``n_dropped`` entries ``n_nonpositive`` have a quantity that is zero
-        or negative, the others, ``n_beyond_rank``, lie beyond the rank of a factor and have no
-        alignment. Layers without factors, with fewer than 5 entries, or whose gradient is zero have
-        ``status`` 'no fit', a ``reason``, and :data:`NULLABLE_DECOMPOSITION` missing; without
-        factors all entries are dropped, ``n_nonpositive`` of them also because h <= 0.
-
-    Raises:
-        DataError: if a column is missing.
-        NumericalError: if a factor is infinite.
+    ``identity_gap`` is alpha - (beta + phi + chi), ``kronecker_gap`` the largest |K_k - rho rho
+    lambda lambda| / K_k. Of the ``n_dropped`` entries ``n_nonpositive`` have a quantity that is
+    zero or negative, the others, ``n_beyond_rank``, lie beyond the rank of a factor and have no
+    alignment.
 
     Source: curvature paper, theorem 1 and experiment 9.
     """
@@ -99,11 +83,7 @@ def _layer_record(layer: MeasuredLayer, top_k: int, bootstrap: SlopeBootstrap) -
         record
         | fits
         | _kronecker(kept)
-        | {
-            "identity_gap": fits["alpha"] - parts,
-            "status": "fit",
-            "reason": "",
-        }
+        | {"identity_gap": fits["alpha"] - parts, "status": "fit", "reason": ""}
     )
 
 

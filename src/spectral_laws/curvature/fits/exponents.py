@@ -57,21 +57,15 @@ def fit_exponents(
 ) -> pd.DataFrame:
     """Fit the three exponents of every measured layer, at every epoch it was measured.
 
-    Of the leading ``top_k`` directions measured on the whole batch, on the entries with h_k > 0
-    and sigma_k > 0, all three by least squares in logarithms: alpha is the slope of log h_k on
-    log sigma_k, gamma minus the slope of log sigma_k on log k, s minus the slope of log h_k on
-    log k; k is the rank of the singular value, whatever was left out. The author's files fit s to
-    the positive curvatures sorted in decreasing order, against their own rank: that is
-    ``s_sorted``. Transfer errors are |s - alpha gamma| / |s|, with s and with ``s_sorted``. The
-    participation ratio is that of the positive curvatures, its bound that of k^-(alpha gamma).
-    Rank models are of all ``top_k`` singular values, whatever the curvatures are.
-
-    Args:
-        spectra: one row per (model, seed, epoch, part, layer, index k), as measured.
-        top_k: directions that enter, also where more were measured.
-        confidence: of the bootstrap intervals (pairs are resampled).
-        resamples: bootstrap resamples.
-        seed: root seed of the resampling.
+    Of the leading ``top_k`` directions measured on the whole batch, on the entries with h_k > 0 and
+    sigma_k > 0, all three by least squares in logarithms: alpha is the slope of log h_k on log
+    sigma_k, gamma minus the slope of log sigma_k on log k, s minus the slope of log h_k on log k; k
+    is the rank of the singular value, whatever was left out. The author's files fit s to the
+    positive curvatures sorted in decreasing order, against their own rank: that is ``s_sorted``.
+    Transfer errors are |s - alpha gamma| / |s|, with s and with ``s_sorted``. The participation
+    ratio is that of the positive curvatures, its bound that of k^-(alpha gamma). Rank models are of
+    all ``top_k`` singular values, whatever the curvatures are. Intervals
+    are of resampled pairs.
 
     Returns:
         One row per (model, seed, epoch, layer), in this order, layers by depth. ``status`` is that

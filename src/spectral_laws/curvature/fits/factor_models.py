@@ -30,23 +30,8 @@ def compare_factor_models(
     """Which rank model each factor's eigenvalues have, and whether the gradient's is the same.
 
     Per factor the rank models of :func:`compare_rank_models` are fitted to its ``top_k`` leading
-    eigenvalues, and to the layer's ``top_k`` leading singular values.
-
-    Args:
-        factors: one row per (model, seed, layer, factor, index): eigenvalue, and per factor size,
-            participation_rank and entropy_rank.
-        spectra: as measured; final networks on the whole batch.
-        top_k: eigenvalues and singular values that enter.
-
-    Returns:
-        One row per (model, seed, layer, factor). ``same`` is whether the two models agree;
-        where one of them has fewer than 5 positive values ``status`` is 'no fit', ``reason`` says
-        why and :data:`NULLABLE_FACTOR_MODELS` are missing.
-
-    Raises:
-        DataError: if a column is missing, an index is not 1, 2, ..., K, or a factor's layer is not
-            in the spectra.
-        NumericalError: if an eigenvalue or singular value is NaN or infinite.
+    eigenvalues, and to the layer's ``top_k`` leading singular values; ``same`` is whether they
+    agree.
 
     Source: curvature paper, experiment 9.
     """

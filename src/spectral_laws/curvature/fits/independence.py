@@ -41,16 +41,7 @@ NULLABLE_INDEPENDENCE = _NUMBERS
 
 @dataclass(frozen=True)
 class Transfer:
-    """The three slopes of one set of points: log h on log sigma, log sigma and log h on log k.
-
-    Attributes:
-        alpha: curvature exponent.
-        gamma: decay of sigma with k.
-        s: decay of h with k.
-        log_k: (n,) centred.
-        log_sigma: (n,) centred.
-        log_h: (n,) centred.
-    """
+    """Slopes of log h on log sigma, and of log sigma and log h on log k, of centred logarithms."""
 
     alpha: float
     gamma: float
@@ -71,12 +62,7 @@ class Transfer:
 
 
 def fit_transfer(sigma: Vector, h: Vector) -> Transfer:
-    """Fit the three slopes on the entries with h > 0 and sigma > 0, which keep their rank k.
-
-    Raises:
-        NoFitError: if fewer than 5 entries are usable, sigma is constant, or s = 0.
-        NumericalError: if an entry is NaN or infinite.
-    """
+    """Fit the three slopes on the entries with h > 0 and sigma > 0, which keep their rank k."""
     k = np.arange(1, sigma.size + 1, dtype=np.float64)
     alpha = fit_loglog(sigma, h).slope
     used = (sigma > 0) & (h > 0)
@@ -124,32 +110,17 @@ def fit_independence(
 ) -> pd.DataFrame:
     """Errors of s = alpha gamma on the same, on disjoint and on shuffled points, per layer.
 
-    Args:
-        spectra: one row per (model, seed, epoch, part, layer, index). Final networks that were
-            measured on the halves ``first`` and ``second`` of the batch enter, with the ``whole``.
-        top_k: directions that enter.
-        permutations: of the curvatures of each layer.
-        seed: root seed of the permutations.
+    Final networks that were measured on both halves of the batch enter. Per layer:
 
-    Returns:
-        One row per (model, seed, layer): s, alpha, gamma of every part, R^2 on the whole,
-
-        - ``error_same`` = |s - alpha gamma| / |s| on the whole batch,
-        - ``error_halves`` = mean of |s_2 - alpha_1 gamma_2| / |s_2| and
-          |s_1 - alpha_2 gamma_1| / |s_1|: the fits of alpha and gamma share no sample. As
-          s_2 = alpha_2 gamma_2 but for the residual, it is close to |alpha_1 - alpha_2| / |alpha|:
-          how well alpha is repeated, which is all that such a test can see,
-        - ``error_repeat`` = mean of |s_2 - s_1| / |s_2| and |s_1 - s_2| / |s_1|: how well s itself
-          is repeated, to be set beside it,
-        - ``error_permuted``: as ``error_same``, with h shuffled (median over permutations),
-        - ``error_free``: see :func:`free_error`.
-
-        Where a part has no fit ``status`` is 'no fit', ``reason`` says why and
-        :data:`NULLABLE_INDEPENDENCE` are missing.
-
-    Raises:
-        DataError: if a column is missing, or a network was measured on some of the parts only.
-        NumericalError: if a singular value or curvature is NaN or infinite.
+    - ``error_same`` = |s - alpha gamma| / |s| on the whole batch,
+    - ``error_halves`` = mean of |s_2 - alpha_1 gamma_2| / |s_2| and
+      |s_1 - alpha_2 gamma_1| / |s_1|: the fits of alpha and gamma share no sample. As
+      s_2 = alpha_2 gamma_2 but for the residual, it is close to |alpha_1 - alpha_2| / |alpha|:
+      how well alpha is repeated, which is all that such a test can see,
+    - ``error_repeat`` = mean of |s_2 - s_1| / |s_2| and |s_1 - s_2| / |s_1|: how well s itself
+      is repeated, to be set beside it,
+    - ``error_permuted``: as ``error_same``, with h shuffled (median over permutations),
+    - ``error_free``: see :func:`free_error`.
 
     Source: curvature paper, theorem 7 ("alpha and gamma are fitted on independent data").
     """
@@ -167,11 +138,7 @@ def fit_independence(
 
 
 def _networks_with_halves(layers: Mapping[str, Mapping[Path, object]]) -> set[Path]:
-    """The networks (model, seed) that were measured on the halves, and on the whole, of the batch.
-
-    Raises:
-        DataError: if a network was measured on one half alone, or not on the whole.
-    """
+    """Networks (model, seed) that were measured on both halves and the whole of the batch."""
     networks = {part: {path[:2] for path in layers[part]} for part in PARTS}
     halves = networks["first"] | networks["second"]
     for part in PARTS:

@@ -50,23 +50,6 @@ def fit_ladder(
     on log sigma_k. A slope of zero means that the approximation is off by a constant factor alone,
     which leaves alpha as it is.
 
-    Args:
-        spectra: one row per (model, seed, epoch, part, layer, index); only final networks measured
-            on the whole batch enter.
-        top_k: directions that enter.
-        confidence: of the bootstrap intervals (pairs are resampled).
-        resamples: bootstrap resamples.
-        seed: root seed of the resampling.
-
-    Returns:
-        One row per (model, seed, layer, ratio). ``n_dropped`` of the entries are not positive in
-        all three. Where a curvature was not measured for the layer, or fewer than 5 entries are
-        left, ``status`` is 'no fit', ``reason`` says why, and :data:`NULLABLE_LADDER` are missing.
-
-    Raises:
-        DataError: if a column is missing.
-        NumericalError: if a curvature is infinite.
-
     Source: curvature paper, gap between exact and Kronecker curvature; see the curvature ladder.
     """
     final = final_networks(spectra)
@@ -83,10 +66,6 @@ def measured_values(layer: MeasuredLayer, column: str, top_k: int) -> Vector:
     """A nullable quantity of the layer's leading directions.
 
     It is NaN in directions that have none (an alignment, where k exceeds the rank of a factor).
-
-    Raises:
-        NoFitError: if it was not measured for this layer.
-        NumericalError: if an entry is infinite.
     """
     values = layer.values(column)[:top_k]
     absent = np.isnan(values)

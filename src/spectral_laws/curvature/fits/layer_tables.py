@@ -32,14 +32,10 @@ SIGMA, EXACT = "singular_value", "directional_curvature"
 
 @dataclass(frozen=True)
 class MeasuredLayer:
-    """The rows of one layer, in order of the index k.
+    """The rows of one layer, in order of the index k."""
 
-    Attributes:
-        record: the columns that are the same in all of its rows.
-        rows: the table's rows, one per singular direction; none where the gradient is zero.
-    """
-
-    record: dict[str, object]
+    record: dict[str, object]  # the columns that are the same in all of its rows
+    # The table's rows, one per singular direction; none where the gradient is zero.
     rows: pd.DataFrame
 
     @property
@@ -70,25 +66,14 @@ class MeasuredLayer:
 
 @dataclass(frozen=True)
 class SlopeBootstrap:
-    """How intervals of slopes are made.
-
-    Attributes:
-        confidence: e.g. 0.95.
-        resamples: of the pairs.
-        seed: root seed of the resampling.
-    """
+    """How intervals of slopes are made: by resampling pairs."""
 
     confidence: float
     resamples: int
     seed: int
 
     def fit(self, x: Vector, y: Vector, *stream: str | int) -> tuple[LogLogFit, Interval]:
-        """The slope of log y on log x, and its interval.
-
-        Raises:
-            NumericalError: if an entry is NaN or infinite.
-            NoFitError: if fewer than 5 entries are positive in both.
-        """
+        """The slope of log y on log x, and its interval."""
         fit = fit_loglog(x, y)
         interval = bootstrap_slope_interval(
             x,
@@ -128,21 +113,13 @@ def require_columns(table: pd.DataFrame, columns: Sequence[str], *, name: str) -
 
 
 def final_networks(spectra: pd.DataFrame, *, part: str = "whole") -> pd.DataFrame:
-    """Rows of networks at the end of their training, measured on one part of the batch.
-
-    Raises:
-        DataError: if a column is missing.
-    """
+    """Rows of networks at the end of their training, measured on one part of the batch."""
     require_columns(spectra, ("final", "part"), name="spectra")
     return spectra[spectra["final"].astype(bool) & (spectra["part"] == part)]
 
 
 def count_layers(table: pd.DataFrame, *, by: Sequence[str] = LAYER) -> int:
-    """Number of layers of all networks in the table.
-
-    Raises:
-        DataError: if a column is missing.
-    """
+    """Number of layers of all networks in the table."""
     require_columns(table, by, name="spectra")
     return int(table.groupby(list(by), sort=False, dropna=False).ngroups)
 
@@ -152,17 +129,9 @@ def measured_layers(
 ) -> Iterator[MeasuredLayer]:
     """The layers of a spectra table, ordered by ``by`` (model, seed, depth, ...).
 
-    A layer whose gradient is zero has no singular direction. In the table it is one row with
-    sigma = h = 0, which is no measurement: such a layer comes without rows.
-
-    Args:
-        spectra: one row per layer and direction.
-        by: columns that tell layers apart.
-        also: further columns that are the same in all rows of a layer.
-
-    Raises:
-        DataError: if a column is missing, or a layer's index is not 1, 2, ..., K.
-        NumericalError: if a singular value or curvature is NaN or infinite.
+    A layer whose gradient is zero has no singular direction. In the table it is one row with sigma
+    = h = 0, which is no measurement: such a layer comes without rows. ``by`` tells layers apart;
+    ``also`` are further columns that are the same in all rows of a layer.
     """
     require_columns(spectra, (*by, *also, "index", SIGMA, EXACT), name="spectra")
     for _, group in spectra.groupby(list(by), sort=True, dropna=False):

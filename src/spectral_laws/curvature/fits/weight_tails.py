@@ -37,34 +37,17 @@ NULLABLE_WEIGHTS = _NUMBERS
 
 @dataclass(frozen=True)
 class Tail:
-    """Power-law tail p(x) ~ x^-exponent for x >= xmin.
+    """Power-law tail p(x) ~ x^-exponent for x >= xmin."""
 
-    Attributes:
-        exponent: maximum-likelihood exponent.
-        xmin: start of the tail, where the Kolmogorov-Smirnov distance is smallest.
-        n: values in the tail.
-        sigma: standard error of the exponent, (exponent - 1) / sqrt(n).
-        ks: that distance; large where no tail is a power law.
-    """
-
-    exponent: float
-    xmin: float
-    n: int
-    sigma: float
-    ks: float
+    exponent: float  # maximum-likelihood exponent
+    xmin: float  # start of the tail, where the Kolmogorov-Smirnov distance is smallest
+    n: int  # values in the tail
+    sigma: float  # standard error of the exponent, (exponent - 1) / sqrt(n)
+    ks: float  # that distance; large where no tail is a power law
 
 
 def fit_tail(values: NDArray[np.floating], *, name: str = "values") -> Tail:
-    """Fit the power-law tail of positive values (Clauset, Shalizi and Newman 2009).
-
-    Args:
-        values: (n,) in any order; values that are not positive are left out.
-        name: what they are, for error messages.
-
-    Raises:
-        NumericalError: if a value, or a result, is NaN or infinite.
-        NoFitError: if fewer than 10 different values are positive.
-    """
+    """Fit the power-law tail of positive values (Clauset, Shalizi and Newman 2009)."""
     array = np.asarray(values, dtype=np.float64)
     check_finite(name, array)
     positive = array[array > 0]
@@ -119,11 +102,7 @@ def _tail_start(values: NDArray[np.float64]) -> float:
 
 
 def weight_decay_exponent(singular_values: NDArray[np.floating]) -> float:
-    """Minus the slope of log singular value on log k over the leading 20: the author's s_weight.
-
-    Raises:
-        NoFitError: if fewer than 5 of them are positive.
-    """
+    """Minus the slope of log singular value on log k over the leading 20: the author's s_weight."""
     leading = np.asarray(singular_values, dtype=np.float64)[:LEADING]
     return -fit_loglog(np.arange(1, leading.size + 1), leading).slope
 
@@ -136,20 +115,7 @@ def fit_weight_tails(
     The weight W of a layer is flattened to (n_rows, rest), as its gradient. With its singular
     values w_1 >= w_2 >= ...: ``decay`` is minus the slope of log w_k on log k over the leading 20,
     ``tail_exponent`` the exponent of the power-law tail of the eigenvalues w_k^2 of W^T W.
-
-    Args:
-        networks: state dictionaries by (model, seed), layer ``a``'s weight under ``a.weight``.
-        spectra: the measured spectra of these networks, which say what the layers are.
-
-    Returns:
-        One row per (model, seed, layer) of the networks. ``tail_n`` eigenvalues lie above
-        ``tail_xmin``; ``tail_sigma`` is the standard error, ``ks`` the Kolmogorov-Smirnov distance.
-        Layers with fewer than 10 different eigenvalues have ``status`` 'no fit' and a ``reason``.
-
-    Raises:
-        DataError: if a column, a network's layers or a layer's weight is missing, or a weight has
-            another number of rows or columns than its gradient.
-        NumericalError: if a weight is NaN or infinite.
+    ``networks`` are state dictionaries by (model, seed), which must be those of ``spectra``.
 
     Source: curvature paper, comparison of weight tails with s.
     """

@@ -32,29 +32,11 @@ def fit_windows(
 ) -> pd.DataFrame:
     """Fit alpha over windows of the singular directions of every layer.
 
-    Windows are the leading 5 and 10 directions (``top5``, ``top10``) where that many were
-    measured, the leading ``top_k`` that the exponents are fitted to (``top_k``), all measured ones
-    where there are more (``full``), and the quarters of all measured ones in order of rank (``q1``
-    leading, ..., ``q4``), the first ones a direction longer where they cannot be equal.
-
-    Args:
-        spectra: one row per (model, seed, epoch, part, layer, index); final networks on the whole
-            batch enter, with all directions that were measured.
-        top_k: directions of the window of that name.
-        confidence: of the bootstrap intervals (pairs are resampled).
-        resamples: bootstrap resamples.
-        seed: root seed of the resampling.
-
-    Returns:
-        One row per (model, seed, layer, window) with its ``first`` and ``last`` index. Of its
-        directions ``n_used`` have h > 0 and sigma > 0, ``n_dropped`` have not, ``n_nonpositive`` of
-        these because h <= 0. Windows with fewer than 5 usable entries have ``status`` 'no fit', a
-        ``reason``, and :data:`NULLABLE_WINDOWS` missing. A layer whose gradient is zero has the one
-        window ``top_k``, from 1 to 0, without a fit.
-
-    Raises:
-        DataError: if a column is missing, or a layer's index is not 1, 2, ..., K.
-        NumericalError: if a singular value or curvature is NaN or infinite.
+    Windows are the leading 5 and 10 directions (``top5``, ``top10``) where that many were measured,
+    the leading ``top_k`` that the exponents are fitted to (``top_k``), all measured ones where
+    there are more (``full``), and the quarters of all measured ones in order of rank (``q1``
+    leading, ..., ``q4``), the first ones a direction longer where they cannot be equal. A layer
+    whose gradient is zero has the one window ``top_k``, from 1 to 0, without a fit.
 
     Source: curvature paper, measurement protocol (top-k); quartiles and full spectrum are ours.
     """

@@ -26,17 +26,13 @@ class Layer:
 
     It is treated as the matrix W of shape (n_rows, n_columns): (out, in) of a linear layer,
     (out, in / groups * kernel size) of a convolution.
-
-    Attributes:
-        name: the module's name; of a weight that an ``nn.MultiheadAttention`` keeps as a bare
-            parameter, the parameter's (``attention.in_proj_weight``).
-        module: owner of the weight.
-        attribute: the weight's name in ``module``.
     """
 
+    # The module's name; of a weight that an ``nn.MultiheadAttention`` keeps as a bare
+    # parameter, the parameter's (``attention.in_proj_weight``).
     name: str
-    module: nn.Module
-    attribute: str = "weight"
+    module: nn.Module  # owner of the weight
+    attribute: str = "weight"  # the weight's name in ``module``
 
     @property
     def weight(self) -> Tensor:
@@ -88,11 +84,6 @@ def find_layers(model: nn.Module, names: Sequence[str] | None) -> list[Layer]:
     ``nn.MultiheadAttention`` keeps as parameters (its ``out_proj`` is a Linear). A weight that
     several modules share is listed once, under the first of them. An ``nn.Embedding`` is no layer;
     a Linear that shares its weight is one, with all uses of the weight.
-
-    Raises:
-        ValueError: if a name is no such layer, if a weight is computed from other parameters
-            (``torch.nn.utils.parametrize``) or has a hook on its gradient, or if there is no layer
-            at all.
     """
     known = {layer.name: layer for layer in _all_layers(model)}
     if names is None:
@@ -132,11 +123,7 @@ def _all_layers(model: nn.Module) -> Iterator[Layer]:
 
 
 def check_mode(model: nn.Module) -> None:
-    """Refuse a model whose output is random or couples samples, or whose gradients are changed.
-
-    Raises:
-        ValueError: naming the first module that does so, and what to change.
-    """
+    """Refuse a model whose output is random or couples samples, or whose gradients are changed."""
     for name, module in model.named_modules():
         label = f"{name or 'the model'} ({type(module).__name__})"
         if module._backward_hooks or module._backward_pre_hooks:

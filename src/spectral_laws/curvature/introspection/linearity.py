@@ -91,15 +91,9 @@ def curved_operations(root: Node, weights: Sequence[Tensor]) -> tuple[list[str |
     """Operations that may be curved in a weight, between it and the output.
 
     An operation is harmless if it is (piecewise) linear in its operands jointly, or in the only
-    operand that depends on the weight.
-
-    Args:
-        root: the output's ``grad_fn``.
-        weights: leaf tensors.
-
-    Returns:
-        Per weight, the name of such an operation (None if there is none: the output is then
-        piecewise linear in the weight), and how many operations read the weight.
+    operand that depends on the weight. From the output's ``grad_fn``, per weight: the name of such
+    an operation (None: the output is piecewise linear in the weight), and how many operations read
+    the weight.
     """
     index = {id(weight): i for i, weight in enumerate(weights)}
     uses = [0] * len(weights)

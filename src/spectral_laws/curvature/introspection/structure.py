@@ -36,15 +36,10 @@ _COUPLED = (
 
 @dataclass(frozen=True)
 class LayerStructure:
-    """What stands between a layer and the Gauss-Newton pass; None where nothing does.
+    """What stands between a layer and the Gauss-Newton pass; None where nothing does."""
 
-    Attributes:
-        curved: why the exact Hessian block may differ from the Gauss-Newton block.
-        unsupported: why the reverse Gauss-Newton pass cannot be run for this layer.
-    """
-
-    curved: str | None
-    unsupported: str | None
+    curved: str | None  # why the exact Hessian block may differ from the Gauss-Newton block
+    unsupported: str | None  # why the reverse Gauss-Newton pass cannot be run for this layer
 
     @property
     def obstacle(self) -> str | None:
@@ -54,11 +49,7 @@ class LayerStructure:
 
 @dataclass(frozen=True)
 class ModelStructure:
-    """Structure of every measured layer, and the head's name (if it is among them).
-
-    Attributes:
-        output_shape: of one sample's logits, (C,), or (T, C) of a language model.
-    """
+    """Structure of every measured layer, the head's name (if measured), and one sample's logits."""
 
     layers: dict[str, LayerStructure]
     head: str | None
@@ -75,15 +66,9 @@ def gauss_newton_obstacles(
 ) -> dict[str, str]:
     """Layers whose exact Hessian block is not known to equal the Gauss-Newton block, and why.
 
-    An empty result says that the reverse Gauss-Newton pass is exact for every layer.
-
-    Args:
-        model: network in eval mode.
-        inputs: (B, ...), of which the first two samples are used.
-        layers: names as ``DirectionalSpectrum.layer`` has them; all layers by default.
-
-    Raises:
-        ValueError: as :func:`spectral_laws.curvature.measure_directional_curvature`.
+    An empty result says that the reverse Gauss-Newton pass is exact for every layer. ``inputs`` and
+    ``layers`` are as :func:`spectral_laws.curvature.measure_directional_curvature` takes them; the
+    first two samples are used.
     """
     check_mode(model)
     with differentiable_attention():
@@ -95,10 +80,6 @@ def analyse_structure(model: nn.Module, layers: Sequence[Layer], inputs: Tensor)
     """Structure of a model, from one pass of two samples.
 
     The head is the last layer called, if it is linear with one row per class.
-
-    Raises:
-        ValueError: if the logits are neither (B, C) nor (B, T, C), a weight does not influence
-            them, or one sample's logits depend on another sample.
     """
     probe = inputs[:2].detach().clone()
     if probe.is_floating_point():

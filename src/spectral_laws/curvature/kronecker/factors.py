@@ -24,20 +24,14 @@ _BLOCK = 2**24  # numbers of one block of patches in float64: 128 MB
 
 @dataclass(frozen=True)
 class FactorSpectrum:
-    """Eigenvalues of one Kronecker factor.
+    """Eigenvalues of one Kronecker factor."""
 
-    Attributes:
-        eigenvalues: (size,) decreasing; tiny negative ones of rounding are set to zero.
-        rank: how many lie above Lambda_1 max(size eps64, (size eps)^2), eps being the machine
-            epsilon of the samples that the factor is a second moment of.
-        participation_rank: (sum Lambda)^2 / sum Lambda^2; 0 for a zero factor.
-        entropy_rank: exp(-sum p log p), p = Lambda / sum Lambda; 0 for a zero factor.
-    """
-
-    eigenvalues: Vector
+    eigenvalues: Vector  # (size,) decreasing; tiny negative ones of rounding are set to zero
+    # How many lie above Lambda_1 max(size eps64, (size eps)^2), eps being the machine epsilon
+    # of the samples that the factor is a second moment of.
     rank: int
-    participation_rank: float
-    entropy_rank: float
+    participation_rank: float  # (sum Lambda)^2 / sum Lambda^2; 0 for a zero factor
+    entropy_rank: float  # exp(-sum p log p), p = Lambda / sum Lambda; 0 for a zero factor
 
     @property
     def size(self) -> int:
@@ -47,10 +41,6 @@ class FactorSpectrum:
 
 def input_patches(module: FactoredModule, inputs: Tensor) -> Tensor:
     """What the flattened weight is multiplied with at every position and group.
-
-    Args:
-        module: Linear, Conv1d or Conv2d with any stride, dilation, groups and padding mode.
-        inputs: (B, ..., features) or (B, channels, ...).
 
     Returns:
         (B, positions, groups, n_columns), such that group g of the output (without bias) at a
@@ -104,13 +94,7 @@ def output_positions(module: FactoredModule, output: Tensor) -> Tensor:
 def factor_spectrum(factor: Tensor, *, eps: float, name: str) -> FactorSpectrum:
     """Eigenvalues and effective ranks of a symmetric positive semi-definite float64 matrix.
 
-    Args:
-        factor: (size, size), a second moment.
-        eps: machine epsilon of the samples' dtype.
-        name: of what is decomposed, for errors.
-
-    Raises:
-        NumericalError: if the factor has NaN or infinity.
+    ``eps`` is the machine epsilon of the dtype of the samples it is a second moment of.
     """
     check_finite(name, factor.cpu().numpy())
     values = torch.linalg.eigvalsh(factor).flip(0).clamp_min(0).cpu().numpy()
@@ -131,17 +115,9 @@ def factor_spectrum(factor: Tensor, *, eps: float, name: str) -> FactorSpectrum:
 def aligned_eigenvalues(
     factor: Tensor, vectors: Tensor, spectrum: FactorSpectrum
 ) -> tuple[Vector, Vector]:
-    """Alignments rho_k = w_k^T C w_k / Lambda_k with the eigenvalues of the same rank k.
+    """Alignments rho_k = w_k^T C w_k / Lambda_k (K,), and the eigenvalues Lambda_k of that rank.
 
-    Args:
-        factor: C, (size, size) float64.
-        vectors: (size, K) unit columns w_k.
-        spectrum: of C, eigenvalues decreasing.
-
-    Returns:
-        rho (K,) and Lambda (K,); both NaN where k exceeds the rank of C.
-
-    Source: curvature paper, decomposition.
+    w_k are the columns of ``vectors``. Both are NaN where k exceeds the rank of C.
     """
     forms = ((factor @ vectors) * vectors).sum(dim=0).cpu().numpy()
     rho, eigenvalues = np.full((2, len(forms)), np.nan)

@@ -109,20 +109,10 @@ def measure_ladder(
     """Measure every rung of :class:`Ladder` along the directions of ``spectra``.
 
     One forward pass and C backward passes per chunk serve all layers and rungs; a language model
-    takes one backward pass, and forward tangents for the Gauss-Newton rung.
-
-    Args:
-        model: as measured, in eval mode; left as found.
-        inputs: (B, ...), the batch of ``spectra``.
-        targets: (B,) class indices, or (B, T) tokens of a language model.
-        spectra: of ``measure_directional_curvature`` on this model and batch.
-        chunk_size: samples at a time; results do not depend on it.
-        label_smoothing: of the cross-entropy, as in ``spectra``. It enters the rungs of the given
-            labels; the Hessian in the logits, and with it the others, does not depend on labels.
-        progress: print a line of progress every few seconds.
-
-    Returns:
-        One ladder per spectrum, in the same order.
+    takes one backward pass, and forward tangents for the Gauss-Newton rung. ``spectra`` are those
+    of ``measure_directional_curvature`` with the same arguments. ``label_smoothing`` enters the
+    rungs of the given labels; the Hessian in the logits, and with it the others, does not depend on
+    labels.
 
     Raises:
         ValueError: if ``spectra`` are of another model, batch or loss, or if a language model's

@@ -142,12 +142,7 @@ def sum_layers(
 ) -> tuple[dict[str, LayerSums], dict[str, str], float]:
     """Sums over the batch for every layer whose Jacobian is a sum over positions.
 
-    Returns:
-        The sums by layer name, the reason of every other layer, and the mean loss.
-
-    Raises:
-        ValueError: if the model is in train mode, couples samples, or does not depend on a layer.
-        NumericalError: if the loss is NaN or infinite.
+    Then the reason of every other layer, and the mean loss.
     """
     if chunk_size < 1:
         raise ValueError(f"chunk_size must be positive, found {chunk_size}")

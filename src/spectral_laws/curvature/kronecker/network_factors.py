@@ -35,20 +35,9 @@ def kronecker_factors(
     """The Kronecker factors of ``Ladder`` themselves, by layer name.
 
     They equal the "expand" K-FAC of Eschenhagen et al. 2023 (the empirical one, and the true one by
-    exact expectation over labels), with the sum over positions in C_delta and the mean in C_A;
-    in convolutions with groups, C_A is here the mean of the groups' second moments.
-
-    Args:
-        model: in eval mode; left as found.
-        inputs: (B, ...).
-        targets: (B,) class indices, or (B, T) tokens of a language model.
-        layers: module names; by default all that ``measure_directional_curvature`` measures, but
-            those whose weight is used more than once.
-        chunk_size: samples at a time; results do not depend on it.
-        label_smoothing: of the cross-entropy.
-
-    Raises:
-        ValueError: if one of ``layers`` has no factors (its weight is used twice, say).
+    exact expectation over labels), with the sum over positions in C_delta and the mean in C_A; in
+    convolutions with groups, C_A is here the mean of the groups' second moments. By default of all
+    layers but those whose weight is used more than once, for which it is a ValueError.
     """
     found = find_layers(model, layers)
     directions = [_no_directions(layer) for layer in found]

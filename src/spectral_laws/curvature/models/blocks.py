@@ -29,13 +29,8 @@ def layer_norm(width: int, normalisation: str, *, eps: float = 1e-5) -> nn.Modul
 def self_attention(qkv: Tensor, *, heads: int, causal: bool) -> Tensor:
     """Softmax attention softmax(Q K^T / sqrt(width / heads)) V of every head, side by side.
 
-    Args:
-        qkv: (B, T, 3 width): queries, keys and values, each of them head after head.
-        heads: a divisor of the width.
-        causal: a position sees itself and those before it only.
-
-    Returns:
-        (B, T, width), before the output projection.
+    ``qkv`` (B, T, 3 width) holds queries, keys and values, each of them head after head; the result
+    is (B, T, width), before the output projection.
     """
     batch, length, size = qkv.shape
     parts = qkv.view(batch, length, 3, heads, size // (3 * heads)).permute(2, 0, 3, 1, 4)

@@ -18,12 +18,8 @@ def build_model(settings: Model, samples: Samples, *, seed: int) -> nn.Module:
 
     It maps float32 images (B, channels, S, S) to logits (B, n_classes); token indices (B, T) to
     logits (B, T, n_classes) for language modelling and (B, n_classes) for classification. The same
-    arguments give the same weights, and torch's global random state is left as found.
-
-    Args:
-        settings: architecture and its options.
-        samples: the data; only their shapes, vocabulary and number of classes are used.
-        seed: of the initial weights.
+    arguments give the same weights, and torch's global random state is left as found. Of
+    ``samples`` only shapes, vocabulary and number of classes are used.
 
     Raises:
         ValueError: if the architecture cannot read the samples, or its patches do not fill the

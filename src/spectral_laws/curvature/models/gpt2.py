@@ -105,11 +105,7 @@ class GPT2(nn.Module):
     weight in one place its curvature is that of the head alone.
 
     Args:
-        n_tokens: vocabulary of the inputs.
-        context: longest sequence.
         width: of the embedding; the perceptron has four times as many units.
-        depth: blocks.
-        heads: of the attention; a divisor of the width.
         n_classes: sequences are classified, by a head ``score`` on the mean over positions (as in
             language modelling, every position then takes part in the loss); None predicts the
             next token at every position.

@@ -103,15 +103,12 @@ class ResNet(nn.Module):
     ``fc``, ...), and at width 64 with the ImageNet stem so are the shapes.
 
     Args:
-        in_channels: of the images.
         width: w; torchvision's is 64.
-        n_classes: rows of the head ``fc``.
         stem: ``imagenet`` is torchvision's, 7x7 of stride 2 and max-pooling; ``cifar`` is 3x3 of
             stride 1 without pooling, for images of about 32 pixels.
         normalisation: ``batch``, or ``none``: then convolutions have biases, and initial weights
             keep the variance: those that end a block are smaller (see ``blocks.branch_scale``),
             or it would double with every block.
-        skip_scale: factor of the skip connections; 0 leaves them out.
         separable: every 3x3 convolution of the blocks becomes a depth-wise 3x3 (``depthwise``) and
             a 1x1 one (``pointwise``) with nothing between them. The stem stays as it is: it mixes
             the few channels of the image.

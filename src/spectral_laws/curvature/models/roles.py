@@ -31,19 +31,11 @@ _NAMED = {
 def layer_role(architecture: str, layer: str, module: nn.Module) -> str:
     """Role of a layer of one of the networks of :func:`build_model`.
 
-    Args:
-        architecture: as in ``curvature.models.*.architecture``.
-        layer: module name, such as ``layer1.0.conv1``.
-        module: the layer itself.
-
     Returns:
         ``conv``, ``depthwise_conv`` (one input channel per group), ``pointwise_conv`` (1x1, also
         the 1x1 ones of bottlenecks and skips), ``linear``, ``attention_qkv``, ``attention_output``,
         ``mlp_up``, ``mlp_down``, ``patch_embedding`` or ``head``. ``classifier.3`` of a VGG is the
         head where it is not square: with torchvision's classifier it is a square hidden layer.
-
-    Raises:
-        ValueError: if the architecture is unknown or the module is no Linear or Conv2d.
     """
     if architecture not in _NAMED:
         raise ValueError(f"architecture {architecture!r} is none of {[*_NAMED]}")

@@ -17,8 +17,6 @@ class VGG(nn.Module):
     (an identity keeps the numbering): for images of 16 pixels that is the fifth.
 
     Args:
-        in_channels: of the images.
-        image_size: pixels a side.
         width: w; torchvision's is 64.
         n_classes: rows of the head, the last layer of the classifier.
         stem: ``imagenet`` is torchvision's: average pooling to 7 x 7 pixels, two hidden layers

@@ -76,19 +76,9 @@ class VisionTransformer(nn.Module):
 
     ViT-Tiny has width 192, depth 12, 3 heads and patches of 16 pixels. Patch embeddings (of inputs
     of unit variance), class token and positions start such that their sums have unit variance, as
-    if they came out of a layer norm: with and without layer norms the network then starts as
-    nearly the same function.
-
-    Args:
-        in_channels: of the images.
-        image_size: pixels a side, a multiple of ``patch``.
-        patch: pixels a side of a patch.
-        width: of the embedding; the perceptron has four times as many units.
-        depth: blocks.
-        heads: of the attention; a divisor of the width.
-        n_classes: rows of the head.
-        normalisation: ``layer``, or ``none``, which leaves out every layer norm.
-        skip_scale: factor of every skip connection; 0 leaves them out.
+    if they came out of a layer norm: with and without layer norms the network then starts as nearly
+    the same function. ``normalisation`` ``none`` leaves out every layer norm. ``patch`` is in
+    pixels a side; the perceptrons have 4 ``width`` units.
 
     Raises:
         ValueError: if the patches do not fill the image, or heads does not divide the width.

@@ -26,11 +26,7 @@ def model_arrays(model: nn.Module) -> Arrays:
 def check_model_arrays(
     model: nn.Module, arrays: Mapping[str, NDArray[Any]], *, source: str
 ) -> None:
-    """Check that arrays are a state dictionary of the model.
-
-    Raises:
-        DataError: naming ``source`` and every missing, unexpected or wrongly shaped array.
-    """
+    """Check that arrays are a state dictionary of the model."""
     expected = model.state_dict()
     problems = [f"{name}: missing" for name in expected if name not in arrays]
     problems += [f"{name}: not in this model" for name in arrays if name not in expected]
@@ -48,11 +44,7 @@ def check_model_arrays(
 
 
 def load_model_arrays(model: nn.Module, arrays: Mapping[str, NDArray[Any]], *, source: str) -> None:
-    """Copy arrays into the model, on whatever device it is.
-
-    Raises:
-        DataError: as :func:`check_model_arrays`; the model is then unchanged.
-    """
+    """Copy arrays into the model, on whatever device it is."""
     check_model_arrays(model, arrays, source=source)
     model.load_state_dict({name: torch.from_numpy(array) for name, array in arrays.items()})
 
@@ -80,12 +72,7 @@ def pack_networks(networks: Mapping[tuple[int, int], Mapping[str, NDArray[Any]]]
 
 
 def read_networks(path: Path) -> dict[tuple[int, int], Arrays]:
-    """The networks of a file of :func:`pack_networks`, by (replicate, epoch), sorted.
-
-    Raises:
-        DataError: if the file is missing, damaged, empty or holds something else.
-        NumericalError: if an array has NaN or infinity.
-    """
+    """The networks of a file of :func:`pack_networks`, by (replicate, epoch), sorted."""
     networks: dict[tuple[int, int], Arrays] = {}
     for key, array in read_arrays(path).items():
         found = _PACKED.fullmatch(key)

@@ -101,11 +101,7 @@ def result_key(
 
 
 def check_batches(model: nn.Module, size: int, batch_size: int) -> None:
-    """Refuse nearly equal batches of which one holds a single sample, under batch norm.
-
-    Raises:
-        DataError: naming the sizes.
-    """
+    """Refuse nearly equal batches of which one holds a single sample, under batch norm."""
     normalised = any(isinstance(module, _BatchNorm) for module in model.modules())
     if normalised and smallest_batch(size, batch_size) < 2:
         raise DataError(
@@ -118,9 +114,6 @@ def check_scratch(folder: Path) -> None:
     """Make the folder of unfinished work, and make sure that it can be written.
 
     Called before a training, whose result would else be lost after it.
-
-    Raises:
-        DataError: naming the folder, if it is a file or cannot be written.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -72,20 +72,12 @@ def train_model(
 
     With ``scratch``, the state after each epoch (weights, buffers, the optimizer's averages,
     history, snapshots) is written there under a hash of everything the result depends on: the
-    initial weights, the data, the settings, the seed, the device and PyTorch's
-    version. A training that was killed goes on from it and ends in the same bits as one that was
-    not, on the same number of threads. A damaged state is reported and not used.
-
-    Args:
-        model: a network without random layers (dropout); it is moved to ``device``.
-        samples: inputs and targets.
-        settings: see :class:`spectral_laws.settings.curvature.Training`.
-        seed: of the visiting order.
-        snapshots: epochs after which the weights are kept, 0 for the initial ones; one behind the
-            last epoch of a training that stops early is never reached.
-        device: ``cpu`` or ``cuda``.
-        scratch: folder of the resumable state; None keeps no state.
-        label: what to call this training in progress lines and errors.
+    initial weights, the data, the settings, the seed, the device and PyTorch's version. A training
+    that was killed goes on from it and ends in the same bits as one that was not, on the same
+    number of threads. A damaged state is reported and not used. The model has no random layers
+    (dropout). ``snapshots`` are epochs after which the weights are kept, 0 for the initial ones;
+    one behind the last epoch of a training that stops early is never reached. ``label`` is what
+    progress lines and errors call the training.
 
     Raises:
         DataError: if ``scratch`` cannot be written, or the batches leave one sample alone and the
@@ -100,14 +92,7 @@ def train_model(
     state = TrainingState()
     if scratch is not None:
         check_scratch(scratch)
-        key = state_key(
-            model,
-            samples,
-            settings,
-            wanted,
-            seed=seed,
-            device=str(device),
-        )
+        key = state_key(model, samples, settings, wanted, seed=seed, device=str(device))
         state_file = scratch / f"training-{key}.safetensors"
         state = resume(model, optimizer, state_file)
     if not state.history and 0 in wanted:
@@ -145,14 +130,9 @@ def make_optimizer(model: nn.Module, settings: Training) -> torch.optim.Optimize
         )
     matrices = [p for p in model.parameters() if p.dim() > 1]
     vectors = [p for p in model.parameters() if p.dim() <= 1]
-    groups = [
-        {"params": matrices, "weight_decay": decay},
-        {"params": vectors, "weight_decay": 0.0},
-    ]
+    groups = [{"params": matrices, "weight_decay": decay}, {"params": vectors, "weight_decay": 0.0}]
     return torch.optim.AdamW(
-        [group for group in groups if group["params"]],
-        lr=rate,
-        betas=(settings.momentum, 0.999),
+        [group for group in groups if group["params"]], lr=rate, betas=(settings.momentum, 0.999)
     )
 
 
