@@ -19,6 +19,7 @@ from spectral_laws.claims.report import claims_table
 from spectral_laws.cli import run
 from spectral_laws.config import REMOVABLE, Config
 from spectral_laws.errors import DataError
+from spectral_laws.figure_registry import load_figures
 
 RESULTS, FIGURES = Path("results/laptop"), Path("figures/laptop")
 WIDTH = 900  # pixels of a picture
@@ -31,7 +32,8 @@ def main() -> None:
     with atomic_path(SCHEMA) as temporary:
         temporary.write_text(json.dumps(config_schema(), indent=1) + "\n", encoding="utf-8")
     table = claims_table(read_table(RESULTS / "claims.parquet"))
-    figures = sorted(FIGURES.glob("*.png"))
+    figures = {name: FIGURES / f"{name}.png" for name in load_figures()}
+    figures = {name: path for name, path in figures.items() if path.exists()}
     if not figures:
         raise DataError(f"{FIGURES}: no figures; finish a run first: `make reproduce`")
     replace_between(Path("README.md"), BEGIN, END, table)
@@ -40,10 +42,10 @@ def main() -> None:
     for old in Path("docs", "gallery").glob("*.png"):
         old.unlink()
     page = ["# Gallery\n\nThe figures of the preset laptop, with the captions of its report.\n"]
-    for figure in figures:
-        shrink(figure, Path("docs", "gallery", figure.name))
-        name = figure.stem
-        page.append(f"## {name}\n\n![{name}](gallery/{name}.png)\n\n{caption(name)}\n")
+    for name, path in figures.items():
+        shrink(path, Path("docs", "gallery", path.name))
+        title, picture = load_figures()[name].title, f"![{name}](gallery/{name}.png)"
+        page.append(f"## {title}\n\n{picture}\n\n{caption(name)}\n")
     with atomic_path(Path("docs", "gallery.md")) as temporary:
         temporary.write_text("\n".join(page), encoding="utf-8")
     print(f"README.md: {table.count(chr(10)) - 1} claims; docs/gallery: {len(figures)} pictures")

@@ -283,8 +283,8 @@ def _figure_contradictions(
     path: Path, record: Record, records: Mapping[Path, Record | None]
 ) -> Iterator[str]:
     """Why a figure cannot be what its name says."""
-    if record["script"] != f"plot_{path.stem}.py":
-        yield f"{path}: was drawn by {record['script']}"
+    if (name := record["parameters"].get("figure")) != path.stem:
+        yield f"{path}: was drawn as {name}"
     if not record["inputs"]:
         yield f"{path}: was drawn from no table"
     for name in record["inputs"]:

@@ -3,7 +3,7 @@ import pytest
 from matplotlib.colors import to_rgba
 
 from spectral_laws.errors import DataError
-from spectral_laws.plotting import draw_claims
+from spectral_laws.plotting.claims import draw as draw_claims
 from spectral_laws.plotting.claims import region_text, typeset, value_text
 from spectral_laws.plotting.style import VERDICT_COLORS
 

@@ -149,7 +149,6 @@ def test_the_examples_work(root, project, examples):
     python = [name for name in touched if name.endswith((".py", ".pyi"))]
     run(".venv/bin/ruff", "check", *python)
     run(".venv/bin/ruff", "format", "--check", *python)
-    run(".venv/bin/snakefmt", "--check", "workflow/rules/figures.smk")
 
     write_tables(root, folder)
     run(".venv/bin/snakemake", "--cores", "1", *targets, "--allowed-rules", *MADE)

@@ -49,7 +49,7 @@ _SIGNS = {"<=": "\u2264", ">=": "\u2265", "^2 ": "\u00b2 ", "^2)": "\u00b2)", "^
 
 
 @styled
-def draw_claims(claims: pd.DataFrame) -> Figure:
+def draw(claims: pd.DataFrame) -> Figure:
     """One row per claim: verdict (colour and symbol), the paper's value, ours, accepted range, n.
 
     Args:

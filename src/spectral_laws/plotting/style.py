@@ -132,7 +132,7 @@ def styled(draw: Callable[P, Figure]) -> Callable[P, Figure]:
     return wrapper
 
 
-def save_figure(figure: Figure, pdf: Path, png: Path, **parameters: Any) -> None:  # noqa: ANN401
+def save_figure(figure: Figure, pdf: Path, png: Path, /, **parameters: Any) -> None:  # noqa: ANN401
     """Write a figure as PDF (fonts embedded) and as PNG (300 dpi), each atomically.
 
     Both hold what made them (:mod:`spectral_laws.figure_records`): the parameters, the digests of

@@ -34,9 +34,7 @@ _ROW = 0.135
 
 
 @styled
-def draw_curvature_alpha_by_layer(
-    exponents: pd.DataFrame, experiments: pd.DataFrame, *, confidence: float = 0.95
-) -> Figure:
+def draw(exponents: pd.DataFrame, experiments: pd.DataFrame, *, confidence: float = 0.95) -> Figure:
     """The exponent of h ~ sigma^alpha per layer with its bootstrap interval, one panel per model.
 
     Layers run from input (top) to output. The seeds of a layer stand one below the other; dashed

@@ -43,7 +43,7 @@ _OURS = _Column("here", 4.5, 20)
 
 
 @styled
-def draw_curvature_audit(audit: pd.DataFrame) -> Figure:
+def draw(audit: pd.DataFrame) -> Figure:
     """One line per quantity: what the paper says, what its files hold, what is measured here.
 
     Rows of single layers are counted, not drawn. The points of a line have a scale of their own: it

@@ -39,7 +39,7 @@ _EIGENVALUES = (*LAYER, "index", "eigenvalue", "directional_curvature")
 
 
 @styled
-def draw_curvature_controls(
+def draw(
     finite_differences: pd.DataFrame, eigenvalues: pd.DataFrame, *, confidence: float = 0.95
 ) -> Figure:
     """Finite differences against exact curvatures, and h_1 against the largest eigenvalue.

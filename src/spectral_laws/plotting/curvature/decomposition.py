@@ -36,7 +36,7 @@ _ROW = 0.135
 
 
 @styled
-def draw_curvature_decomposition(
+def draw(
     decomposition: pd.DataFrame, experiments: pd.DataFrame, *, confidence: float = 0.95
 ) -> Figure:
     """Slopes alpha = beta + phi + chi of every layer, as stacked bars.

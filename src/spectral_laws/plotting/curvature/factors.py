@@ -35,7 +35,7 @@ FACTORS = {"delta": (r"output gradients $C_\delta$", "#56b4e9"),
 
 
 @styled
-def draw_curvature_factors(
+def draw(
     spectra: pd.DataFrame,
     factor_models: pd.DataFrame,
     experiments: pd.DataFrame,

@@ -42,7 +42,7 @@ _COLUMNS = (*LAYER, "status", *ERRORS)
 
 
 @styled
-def draw_curvature_independence(
+def draw(
     independence: pd.DataFrame, experiments: pd.DataFrame, *, confidence: float = 0.95
 ) -> Figure:
     """Relative errors of s = alpha gamma, each with what it takes away from the agreement.

@@ -57,7 +57,7 @@ _WHOLE = {"c": ("exact/kronecker", "empirical"), "d": ("exact/kronecker_true", "
 
 
 @styled
-def draw_curvature_ladder(
+def draw(
     ladder: pd.DataFrame,
     exponents: pd.DataFrame,
     experiments: pd.DataFrame,

@@ -55,9 +55,7 @@ _VARIANTS = {
 
 
 @styled
-def draw_curvature_mechanisms(
-    experiments: pd.DataFrame, spectra: pd.DataFrame, *, confidence: float = 0.95
-) -> Figure:
+def draw(experiments: pd.DataFrame, spectra: pd.DataFrame, *, confidence: float = 0.95) -> Figure:
     """Eight comparisons of networks that differ in one attribute; missing ones are left out.
 
     (a) Slope of log rho_A on log sigma with and without layer normalisation. (b) Slope of log

@@ -31,9 +31,7 @@ _EXPERIMENTS = (*LAYER, "experiment", "value", "final", "status", "alpha", "part
 
 
 @styled
-def draw_curvature_participation(
-    exponents: pd.DataFrame, experiments: pd.DataFrame, *, confidence: float = 0.95
-) -> Figure:
+def draw(exponents: pd.DataFrame, experiments: pd.DataFrame, *, confidence: float = 0.95) -> Figure:
     """Participation ratios of directional curvatures, and what width and depth do.
 
     (a) PR = (sum h)^2 / sum h^2 of the positive curvatures against the paper's bound

@@ -37,7 +37,7 @@ _TRANSFORMER = ("attention_qkv", "mlp_up", "mlp_down")
 
 
 @styled
-def draw_curvature_power_law(
+def draw(
     spectra: pd.DataFrame,
     exponents: pd.DataFrame,
     experiments: pd.DataFrame,

@@ -36,7 +36,7 @@ _SPECTRA = ("model", "seed", "epoch", "layer_index", "part", "index", "singular_
 
 
 @styled
-def draw_curvature_rank_models(
+def draw(
     exponents: pd.DataFrame,
     spectra: pd.DataFrame,
     experiments: pd.DataFrame,

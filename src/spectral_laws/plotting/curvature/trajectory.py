@@ -29,7 +29,7 @@ _LONG = 30  # epochs from which the axis is logarithmic beyond 1
 
 
 @styled
-def draw_curvature_trajectory(exponents: pd.DataFrame, *, confidence: float = 0.95) -> Figure:
+def draw(exponents: pd.DataFrame, *, confidence: float = 0.95) -> Figure:
     """Exponents alpha by kind of layer and the shares of the rank models against the epoch.
 
     One column per model that was measured before its last epoch too. Top: median over layers of

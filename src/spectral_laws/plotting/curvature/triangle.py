@@ -37,7 +37,7 @@ _COLUMNS = (
 
 
 @styled
-def draw_curvature_triangle(exponents: pd.DataFrame, experiments: pd.DataFrame) -> Figure:
+def draw(exponents: pd.DataFrame, experiments: pd.DataFrame) -> Figure:
     """Fitted s against the product alpha gamma of the other two fits, one point per layer and seed.
 
     Where h ~ sigma^alpha and sigma ~ k^-gamma hold, h ~ k^-s with s = alpha gamma: the line.

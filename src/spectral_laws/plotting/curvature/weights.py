@@ -33,9 +33,7 @@ _PANELS = {
 
 
 @styled
-def draw_curvature_weights(
-    weights: pd.DataFrame, exponents: pd.DataFrame, experiments: pd.DataFrame
-) -> Figure:
+def draw(weights: pd.DataFrame, exponents: pd.DataFrame, experiments: pd.DataFrame) -> Figure:
     """Two exponents of the weights' spectrum against s of h_k ~ k^-s, one point per layer and seed.
 
     Top: minus the slope of the log singular values of W on log rank, leading ones. Bottom: exponent

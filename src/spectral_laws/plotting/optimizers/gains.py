@@ -34,7 +34,7 @@ _BAND = "0.9"
 
 
 @styled
-def draw_optimizers_gains(
+def draw(
     race: pd.DataFrame,
     tuning: pd.DataFrame,
     tuning_times: pd.DataFrame,

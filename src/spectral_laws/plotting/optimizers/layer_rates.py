@@ -38,7 +38,7 @@ _BASELINE = "none"
 
 
 @styled
-def draw_optimizers_layer_rates(layer_rates: pd.DataFrame, *, confidence: float = 0.95) -> Figure:
+def draw(layer_rates: pd.DataFrame, *, confidence: float = 0.95) -> Figure:
     """Test accuracy with rates eta (s / sbar)^b per layer minus without, in points.
 
     Small points: trainings, paired by seed with the one without layer rates. Large points: mean

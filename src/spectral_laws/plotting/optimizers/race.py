@@ -33,7 +33,7 @@ _COLUMNS = (*RUN, "model", "steps", "test_loss", "test_accuracy", "diverged", "n
 
 
 @styled
-def draw_optimizers_race(
+def draw(
     race: pd.DataFrame,
     race_times: pd.DataFrame,
     *,

@@ -23,7 +23,7 @@ Vector = NDArray[np.float64]
 
 
 @styled
-def draw_optimizers_responses(responses: pd.DataFrame) -> Figure:
+def draw(responses: pd.DataFrame) -> Figure:
     """Update along each singular direction of a gradient against its singular value, per layer.
 
     Both axes are shares of a method's own largest |T_k| and of sigma_1, so shapes are compared and

@@ -42,7 +42,7 @@ _LOW, _HIGH = 0.1, 0.9  # cos^2 of a hidden and of a recovered direction, as in 
 
 
 @styled
-def draw_recovery_directions(
+def draw(
     directions: pd.DataFrame,
     thresholds: pd.DataFrame,
     *,

@@ -59,7 +59,7 @@ class MeasuredExponent(NamedTuple):
 
 
 @styled
-def draw_recovery_error_exponents(
+def draw(
     error_exponents: pd.DataFrame,
     metrics: pd.DataFrame,
     *,

@@ -29,7 +29,7 @@ _HIDDEN, _FOUND = 0.1, 0.9  # cos^2 at the two ends of the transition, as in the
 
 
 @styled
-def draw_recovery_finite_size(
+def draw(
     population: pd.DataFrame,
     directions: pd.DataFrame,
     *,

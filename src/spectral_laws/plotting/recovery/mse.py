@@ -23,9 +23,7 @@ from spectral_laws.plotting.tables import require
 
 
 @styled
-def draw_recovery_mse(
-    metrics: pd.DataFrame, *, study: str = "quadratic", confidence: float = 0.95
-) -> Figure:
+def draw(metrics: pd.DataFrame, *, study: str = "quadratic", confidence: float = 0.95) -> Figure:
     """Test MSE / Var(y), with two second layers, and feature overlap against log n / log d.
 
     Points are means over seeds (of the MSE: geometric) with Student's interval, one colour and

@@ -38,7 +38,7 @@ _TEACHER = ["study", "dimension", "seed"]
 
 
 @styled
-def draw_recovery_perturbation(perturbation: pd.DataFrame, *, confidence: float = 0.95) -> Figure:
+def draw(perturbation: pd.DataFrame, *, confidence: float = 0.95) -> Figure:
     """C = E C + Delta: how far its eigenvectors turn, degree 1 and 2.
 
     (a) Error of the first-order expansion against ||Delta||, at the largest d of each degree, one

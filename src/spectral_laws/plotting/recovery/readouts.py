@@ -33,7 +33,7 @@ _SAME = ("degree", "n_directions", "gamma", "noise")
 
 
 @styled
-def draw_recovery_readouts(
+def draw(
     metrics: pd.DataFrame,
     thresholds: pd.DataFrame,
     *,

@@ -36,7 +36,7 @@ _HOLLOW = "0.35"
 
 
 @styled
-def draw_recovery_sharp_theory(
+def draw(
     directions: pd.DataFrame,
     thresholds: pd.DataFrame,
     *,

@@ -17,7 +17,7 @@ _COLUMNS = (
 
 
 @styled
-def draw_recovery_spectrum(spectrum: pd.DataFrame) -> Figure:
+def draw(spectrum: pd.DataFrame) -> Figure:
     """Density of the eigenvalues of C = mean of (y - ybar)(F F^T - I), logarithmic in density.
 
     Points are the d1 eigenvalues of largest magnitude, those that the algorithm takes, at the
