@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from spectral_laws.figure_registry import load_figures, module_path
 from spectral_laws.sources import source_files
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -78,6 +79,18 @@ def test_rooms_do_not_import_against_the_flow():
                 parts = used.resolve().relative_to(package).parts
                 if len(parts) > 1:  # settings are read by every room
                     assert parts[0] in rooms | {"settings"}, f"{module} imports {used}"
+
+
+def test_a_figure_is_drawn_again_for_its_own_module_and_not_for_a_new_entry():
+    modules = {name: module_path(name) for name in load_figures()}
+    for name, module in modules.items():
+        used = {path.resolve() for path in source_files(module)}
+        assert modules[name] in used
+        # The figure of independence has the paper's error from that of the triangle.
+        others = used & {*modules.values()} - {modules[name], modules["curvature_triangle"]}
+        assert not others, name
+    script = source_files(ROOT / "workflow" / "scripts" / "draw_figure.py")
+    assert not {"figures.yaml", "triangle.py", "claims.py"} & {path.name for path in script}
 
 
 def test_only_plotting_imports_matplotlib_and_nothing_imports_snakemake():

@@ -108,7 +108,6 @@ def test_presets_do_not_share_outputs(project):
             "src/spectral_laws/plotting/style.py",
             {*RULES},
         ),
-        ("src/spectral_laws/figures.yaml", set()),
         ("src/spectral_laws/optimizers/spectral_update.py", {*RACES}),
         (
             "src/spectral_laws/curvature/derivatives/directional.py",
