@@ -3,9 +3,9 @@ import pytest
 from matplotlib.colors import to_rgba
 
 from spectral_laws.errors import DataError
+from spectral_laws.palette import VERDICT_COLORS
 from spectral_laws.plotting.claims import draw as draw_claims
 from spectral_laws.plotting.claims import region_text, typeset, value_text
-from spectral_laws.plotting.style import VERDICT_COLORS
 
 
 def texts(figure):

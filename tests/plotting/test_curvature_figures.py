@@ -6,18 +6,13 @@ import pytest
 
 from spectral_laws.errors import DataError
 from spectral_laws.figure_registry import load_figures
+from spectral_laws.palette import LAWS, ROLE_GROUPS, ROLE_NAMES
 from spectral_laws.plotting import draw_figure
 from spectral_laws.plotting.curvature.alpha_by_layer import draw as draw_curvature_alpha_by_layer
 from spectral_laws.plotting.curvature.audit import draw as draw_curvature_audit
 from spectral_laws.plotting.curvature.decomposition import draw as draw_curvature_decomposition
 from spectral_laws.plotting.curvature.independence import draw as draw_curvature_independence
-from spectral_laws.plotting.curvature.panels import (
-    LAWS,
-    ROLE_GROUPS,
-    ROLE_NAMES,
-    main_models,
-    seed_medians,
-)
+from spectral_laws.plotting.curvature.panels import main_models, seed_medians
 from spectral_laws.plotting.curvature.power_law import pick_layers
 from spectral_laws.plotting.curvature.rank_models import rank_curves, widest_margin
 from spectral_laws.plotting.curvature.trajectory import draw as draw_curvature_trajectory

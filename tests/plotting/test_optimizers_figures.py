@@ -9,13 +9,13 @@ from matplotlib.colors import to_hex
 from spectral_laws.claims.registry import load_claims
 from spectral_laws.errors import DataError
 from spectral_laws.figure_registry import load_figures
+from spectral_laws.palette import THEORY
 from spectral_laws.plotting import draw_figure
 from spectral_laws.plotting.optimizers.gains import PAPER_GAINS, reference_gains, tuning_costs
 from spectral_laws.plotting.optimizers.layer_rates import PAPER_GAIN, paired_gains, with_mean
 from spectral_laws.plotting.optimizers.panels import ACCURACY, LOSS, looks
 from spectral_laws.plotting.optimizers.race import learning_curves, training_seconds
 from spectral_laws.plotting.optimizers.responses import relative_spectrum
-from spectral_laws.plotting.style import THEORY
 
 NAMES = ["race", "gains", "responses", "layer_rates"]
 # Columns that no figure needs

@@ -4,6 +4,7 @@ import pytest
 from matplotlib.colors import to_hex
 
 from spectral_laws.errors import DataError, NumericalError
+from spectral_laws.palette import LAYER_COLORS, METHOD_COLORS
 from spectral_laws.plotting.power_fits import Bootstrap
 from spectral_laws.plotting.recovery.depth import draw as draw_recovery_depth
 from spectral_laws.plotting.recovery.directions import draw as draw_recovery_directions
@@ -21,7 +22,6 @@ from spectral_laws.plotting.recovery.readouts import threshold_ratios
 from spectral_laws.plotting.recovery.sharp_theory import draw as draw_recovery_sharp_theory
 from spectral_laws.plotting.recovery.sharp_theory import joint_slopes, thinned
 from spectral_laws.plotting.recovery.spectrum import draw as draw_recovery_spectrum
-from spectral_laws.plotting.style import LAYER_COLORS, METHOD_COLORS
 
 
 @pytest.fixture(scope="module")

@@ -11,21 +11,12 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from spectral_laws.errors import DataError
-from spectral_laws.plotting.style import SMALL, TEXT_WIDTH, VERDICT_COLORS, styled
+from spectral_laws.palette import PAPERS, VERDICT_COLORS, VERDICT_MARKERS
+from spectral_laws.plotting.style import SMALL, TEXT_WIDTH, styled
 from spectral_laws.plotting.tables import require
 
 _COLUMNS = ("id", "paper", "statement", "paper_value", "our_value", "ci_low", "ci_high", "n",
             "accept", "verdict")  # fmt: skip
-_SYMBOLS = {
-    "reproduced": "o",
-    "direction reproduced": "^",
-    "not reproduced": "X",
-    "not run at this scale": "_",
-}
-_PAPERS = {
-    "recovery": "Sequential feature recovery (arXiv:2605.14567)",
-    "curvature": "Spectra of loss landscapes (arXiv:2606.02596)",
-}
 _LINE = 0.098  # inches per line of text
 _GAP = 0.05  # inches between rows
 
@@ -60,12 +51,12 @@ def draw(claims: pd.DataFrame) -> Figure:
         DataError: if a column is missing, there are no rows, or a verdict or paper is unknown.
     """
     require(claims, _COLUMNS, name="claims")
-    for name, known in (("verdict", set(_SYMBOLS)), ("paper", set(_PAPERS))):
+    for name, known in (("verdict", set(VERDICT_MARKERS)), ("paper", set(PAPERS))):
         unknown = sorted(set(claims[name].astype(str)) - known)
         if unknown:
             raise DataError(f"claims table: unknown {name} {', '.join(unknown)}")
     cells = {index: _cells(row) for index, row in claims.iterrows()}
-    papers = [paper for paper in _PAPERS if (claims["paper"] == paper).any()]
+    papers = [paper for paper in PAPERS if (claims["paper"] == paper).any()]
     heights = {index: _LINE * _lines(row) + _GAP for index, row in cells.items()}
     height = sum(heights.values()) + 0.27 * len(papers) + 0.47
 
@@ -77,7 +68,7 @@ def draw(claims: pd.DataFrame) -> Figure:
     for column in (_STATEMENT, _PAPER, _OURS, _ACCEPT, _N):
         axis.text(column.left, top - 0.06, column.title, va="bottom", color="0.35")
     for paper in papers:
-        axis.text(0.1, top + 0.15, _PAPERS[paper], fontweight="bold", va="center")
+        axis.text(0.1, top + 0.15, PAPERS[paper], fontweight="bold", va="center")
         top += 0.27
         for index, row in claims[claims["paper"] == paper].iterrows():
             _draw_row(axis, top, heights[index], str(row["verdict"]), cells[index])
@@ -93,7 +84,7 @@ def _draw_row(
     middle = top + height / 2
     axis.axhspan(top, top + height, color=color, alpha=0.10, linewidth=0)
     axis.axhline(top, color="white", linewidth=1)
-    axis.plot(0.12, middle, _SYMBOLS[verdict], color=color, markersize=5, markeredgewidth=1)
+    axis.plot(0.12, middle, VERDICT_MARKERS[verdict], color=color, markersize=5, markeredgewidth=1)
     for column, text in cells.items():
         axis.text(column.left, middle, text, va="center", fontsize=SMALL, linespacing=1.1)
 
@@ -156,5 +147,5 @@ def _handles(claims: pd.DataFrame) -> list[Line2D]:
             [], [], marker=symbol, linestyle="none", color=VERDICT_COLORS[verdict], markersize=5,
             markeredgewidth=1, label=f"{verdict}: {(claims['verdict'] == verdict).sum()}",
         )
-        for verdict, symbol in _SYMBOLS.items()
+        for verdict, symbol in VERDICT_MARKERS.items()
     ]  # fmt: skip

@@ -6,9 +6,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
+from spectral_laws.palette import FAINT, GROUP_COLORS, THEORY
 from spectral_laws.plotting.corners import write_corner
 from spectral_laws.plotting.curvature.panels import (
-    GROUP_COLORS,
     LAYER,
     check_roles,
     describe_layers,
@@ -22,7 +22,7 @@ from spectral_laws.plotting.curvature.panels import (
     median_handle,
     reference,
 )
-from spectral_laws.plotting.style import FAINT, SMALL, TEXT_WIDTH, THEORY, styled, view_points
+from spectral_laws.plotting.style import SMALL, TEXT_WIDTH, styled, view_points
 from spectral_laws.plotting.tables import groups, seed_count, summarise_seeds
 
 _EXPONENTS = (*LAYER, "final", "status", "participation_ratio", "participation_bound")

@@ -7,8 +7,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.transforms import ScaledTranslation
 
+from spectral_laws.palette import KIND_COLORS, LAWS
 from spectral_laws.plotting.curvature.panels import (
-    LAWS,
     LAYER,
     check_roles,
     empty_panel,
@@ -17,7 +17,7 @@ from spectral_laws.plotting.curvature.panels import (
     reference,
     seed_medians,
 )
-from spectral_laws.plotting.style import COLUMN_WIDTH, KIND_COLORS, TEXT_WIDTH, styled, view_points
+from spectral_laws.plotting.style import COLUMN_WIDTH, TEXT_WIDTH, styled, view_points
 from spectral_laws.plotting.tables import groups, plural, seed_count, shorten, summarise_seeds
 
 _COLUMNS = (*LAYER, "epoch", "final", "status", "alpha", "rank_model")

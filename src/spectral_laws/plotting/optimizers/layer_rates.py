@@ -7,18 +7,12 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from spectral_laws.errors import DataError
-from spectral_laws.plotting.curvature.panels import (
-    DASHED,
-    draw_medians,
-    median_handle,
-    reference,
-)
+from spectral_laws.palette import FAINT, THEORY
+from spectral_laws.plotting.curvature.panels import DASHED, draw_medians, median_handle, reference
 from spectral_laws.plotting.optimizers.panels import divergence_handle
 from spectral_laws.plotting.style import (
     COLUMN_WIDTH,
-    FAINT,
     SMALL,
-    THEORY,
     markers,
     ordered_colors,
     styled,

@@ -8,6 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from spectral_laws.errors import DataError
+from spectral_laws.palette import METHOD_COLORS, METHOD_NAMES
 from spectral_laws.plotting.power_fits import Bootstrap, PowerFit, crossing_fit
 from spectral_laws.plotting.recovery.panels import (
     DIRECTIONS,
@@ -25,13 +26,7 @@ from spectral_laws.plotting.recovery.panels import (
     of_study,
     seed_range,
 )
-from spectral_laws.plotting.style import (
-    METHOD_COLORS,
-    METHOD_NAMES,
-    TEXT_WIDTH,
-    markers,
-    styled,
-)
+from spectral_laws.plotting.style import TEXT_WIDTH, markers, styled
 from spectral_laws.plotting.tables import require, summarise_seeds
 
 _BASELINES = (*STUDY, "sample_size", "method", "mse")

@@ -4,8 +4,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from spectral_laws.errors import DataError
+from spectral_laws.palette import FEATURES
 from spectral_laws.plotting.recovery.panels import (
-    FEATURES,
     METRICS,
     draw_curve,
     finish_logarithmic,

@@ -5,6 +5,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from spectral_laws.palette import FAINT
 from spectral_laws.plotting.recovery.panels import (
     METRICS,
     STEPS,
@@ -18,7 +19,7 @@ from spectral_laws.plotting.recovery.panels import (
     size_handles,
     staircases,
 )
-from spectral_laws.plotting.style import COLUMN_WIDTH, FAINT, markers, styled
+from spectral_laws.plotting.style import COLUMN_WIDTH, markers, styled
 from spectral_laws.plotting.tables import require
 
 

@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 
 from spectral_laws.artifacts import check_finite
 from spectral_laws.errors import DataError
-from spectral_laws.plotting.style import COLUMN_WIDTH, MEASURED, OUTLIER, THEORY, styled
+from spectral_laws.palette import MEASURED, OUTLIER, THEORY
+from spectral_laws.plotting.style import COLUMN_WIDTH, styled
 from spectral_laws.plotting.tables import require, seed_count, study_name
 
 _COLUMNS = (
