@@ -116,11 +116,8 @@ def read_claims(path: Path) -> pd.DataFrame:
 def audit_reference(folder: Path, ours: OurTables) -> pd.DataFrame:
     """Recompute every claim that the author's result files allow, beside our own values.
 
-    Returns:
-        One row per quantity. ``layer`` is empty where a row summarises layers; ``paper_text`` is
-        what the paper says, ``author_value`` the number stored in the file, ``author_recomputed``
-        ours from the file's raw arrays, ``our_value`` with ``our_low`` and ``our_high`` what this
-        project measures on its own networks. A file that is not there has one row that says so.
+    One row per quantity; ``layer`` is empty where it summarises layers. A file that is not there
+    has one row that says so.
 
     Source: curvature paper; issues with its files are listed under the curvature ladder.
     """

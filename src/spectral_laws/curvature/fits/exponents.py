@@ -64,16 +64,9 @@ def fit_exponents(
     positive curvatures sorted in decreasing order, against their own rank: that is ``s_sorted``.
     Transfer errors are |s - alpha gamma| / |s|, with s and with ``s_sorted``. The participation
     ratio is that of the positive curvatures, its bound that of k^-(alpha gamma). Rank models are of
-    all ``top_k`` singular values, whatever the curvatures are. Intervals
-    are of resampled pairs.
-
-    Returns:
-        One row per (model, seed, epoch, layer), in this order, layers by depth. ``status`` is that
-        of the exponents: 'no fit' where fewer than 5 entries are usable, with a ``reason`` that
-        counts them among all ``n_directions``. The rank model is there whenever 5 singular values
-        are positive. :data:`NULLABLE` says which columns may be missing. ``n_below_rank`` of the
-        leading ``top_k`` directions are not there because the gradient has a smaller rank; a layer
-        whose gradient is zero has none.
+    all ``top_k`` singular values, whatever the curvatures are. Intervals are of resampled pairs.
+    Rows are in order of model, seed, epoch and depth; ``reason`` counts the usable entries among
+    all ``n_directions``.
 
     Raises:
         DataError: if a column is missing, or a layer's index is not 1, 2, ..., K.
