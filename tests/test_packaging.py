@@ -33,7 +33,6 @@ NEED_PIPELINE = {
 CONDA_NAMES = {
     "build": "python-build",
     "matplotlib": "matplotlib-base",
-    "seaborn": "seaborn-base",
     "snakemake": "snakemake-minimal",
     "torch": "pytorch",
 }

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from spectral_laws.figure_registry import load_figures, module_path
 from spectral_laws.sources import source_files
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -17,7 +18,7 @@ SCRIPTS = sorted((ROOT / "workflow" / "scripts").glob("*.py"))
 # the seconds that those packages take to load.
 RUN_EACH = """
 import io, json, os, runpy, sys
-import matplotlib, pandas, scipy.stats, seaborn, torch, typer
+import matplotlib, pandas, scipy.stats, torch, typer
 assert not any(name.split(".")[0] == "spectral_laws" for name in sys.modules)
 for script in sys.argv[1:]:
     reader, writer = os.pipe()
@@ -75,11 +76,21 @@ def test_rooms_do_not_import_against_the_flow():
     package = ROOT / "src" / "spectral_laws"
     for module in package.glob("*/**/*.py"):
         name = str(module.relative_to(package))
-        rooms = allowed.get(name) or allowed.get(name.split("/")[0], {"settings"})
+        rooms = allowed.get(name) or allowed.get(name.split("/")[0], set())
         for used in source_files(module):
             parts = used.resolve().relative_to(package).parts
-            if len(parts) > 1:  # settings are read by every room
-                assert parts[0] in rooms | {"settings"}, f"{module} imports {used}"
+            if len(parts) > 1:  # settings and schemas are read by every room
+                assert parts[0] in rooms | {"settings", "tables"}, f"{module} imports {used}"
+
+
+def test_a_figure_is_drawn_again_for_its_own_module_and_not_for_a_new_entry():
+    modules = {name: module_path(name) for name in load_figures()}
+    for name, module in modules.items():
+        used = {path.resolve() for path in source_files(module)}
+        assert modules[name] in used
+        assert not used & {*modules.values()} - {modules[name]}, name
+    script = source_files(ROOT / "workflow" / "scripts" / "draw_figure.py")
+    assert not {"figures.yaml", "triangle.py", "claims.py"} & {path.name for path in script}
 
 
 def test_only_plotting_imports_matplotlib_and_nothing_imports_snakemake():
@@ -90,7 +101,6 @@ def test_only_plotting_imports_matplotlib_and_nothing_imports_snakemake():
         assert "from snakemake" not in text, module
         if "plotting" not in module.parts:
             assert "matplotlib" not in text, module
-            assert "seaborn" not in text, module
 
 
 def test_a_name_hidden_by_a_lazy_package_is_refused(tmp_path):

@@ -24,6 +24,7 @@ from spectral_laws.verification import (
     compare_runs,
     find_contradictions,
     find_excesses,
+    find_misfits,
     read_chain,
     read_jobs,
     read_record,
@@ -36,7 +37,7 @@ PDF, PNG = Path("figures/tiny/sums.pdf"), Path("figures/tiny/sums.png")
 TIMED_PDF, TIMED_PNG = Path("figures/tiny/speed.pdf"), Path("figures/tiny/speed.png")
 
 
-def draw(tables: list[Path], pdf: Path, png: Path, script: str = "", **parameters) -> None:
+def draw(tables: list[Path], pdf: Path, png: Path, **parameters) -> None:
     """A figure of the first column of tables, as a job of its own."""
     forget_inputs()
     figure = Figure(figsize=(2, 2))
@@ -44,9 +45,7 @@ def draw(tables: list[Path], pdf: Path, png: Path, script: str = "", **parameter
     axes.plot(range(2))
     for path in tables:
         axes.plot(read_table(path).iloc[:, 0])
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "argv", [script or f"workflow/scripts/plot_{pdf.stem}.py"])
-        save_figure(figure, pdf, png, **parameters)
+    save_figure(figure, pdf, png, figure=pdf.stem, **parameters)
 
 
 def run_pipeline(*, scale: float = 1.0, seconds: float = 1.0) -> None:
@@ -79,6 +78,19 @@ def flipped(content: bytes, place: int) -> bytes:
     return content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :]
 
 
+def test_a_table_that_does_not_fit_its_schema_is_named(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    table = pd.DataFrame({"race": ["a"], "method": ["sgd"], "seed": 0, "epoch": 1, "seconds": 0.5})
+    path = Path("results/tiny/optimizers/race_times.parquet")
+    collected = {"files": {str(path): {}, "results/tiny/sums.parquet": {}}}
+    write_table(table, path, Provenance({}))
+    assert list(find_misfits(collected)) == []
+    write_table(table.drop(columns="epoch"), path, Provenance({}))
+    assert list(find_misfits(collected)) == [
+        f"{path}: optimizers/race_times table: no column epoch"
+    ]
+
+
 def test_a_sound_run_has_no_contradiction_and_its_chain_reaches_the_data(run):
     assert list(read_chain([PDF]).records) == [PDF, DATA, TABLE]
     assert contradictions() == []
@@ -88,7 +100,7 @@ def test_pdf_and_png_hold_the_same_record_with_the_parameters(run):
     records = [read_record(PDF), read_record(PNG)]
     assert records[0].pop("content") != records[1].pop("content")
     assert records[0] == records[1]
-    assert records[0]["parameters"] == {"title": "a (b) \\ c"}
+    assert records[0]["parameters"] == {"figure": "sums", "title": "a (b) \\ c"}
     assert set(records[0]["inputs"]) == {TABLE.as_posix()}
     assert {"matplotlib", "numpy", "python"} <= set(records[0]["versions"])
 
@@ -116,7 +128,7 @@ def test_painted_swapped_and_lonely_figures_are_found(run):
     assert contradictions() == [f"{PDF}: damaged or edited, it is not what was drawn"]
     PDF.write_bytes(TIMED_PDF.read_bytes())
     PNG.write_bytes(TIMED_PNG.read_bytes())
-    assert contradictions() == [f"{path}: was drawn by plot_speed.py" for path in (PDF, PNG)]
+    assert contradictions() == [f"{path}: was drawn as speed" for path in (PDF, PNG)]
     PDF.write_bytes(pdf)
     PNG.write_bytes(png)
     PNG.unlink()

@@ -8,14 +8,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from spectral_laws.artifacts import read_provenance, read_table, write_table
+from spectral_laws.artifacts import read_provenance, read_table
 from spectral_laws.claims.evaluation import EVIDENCE, evaluate_claims
 from spectral_laws.claims.recovery.thresholds import measure_threshold_exponent
 from spectral_laws.claims.registry import load_claims
 from spectral_laws.claims.resampling import Resampling
-from spectral_laws.claims.tables import COLUMNS, ClaimTables, read_claim_tables
+from spectral_laws.claims.tables import NAMES, ClaimTables, read_claim_tables
 from spectral_laws.errors import DataError, NoFitError
-from spectral_laws.provenance import Provenance
 from spectral_laws.rng import generator
 from spectral_laws.settings.base import Intervals
 
@@ -62,7 +61,7 @@ class Watched(ClaimTables):
     seen: ClassVar = set()
 
     def __getattribute__(self, name):
-        if name in COLUMNS:
+        if name in NAMES:
             Watched.seen.add(name)
         return super().__getattribute__(name)
 
@@ -221,12 +220,11 @@ def test_same_seed_same_table_and_claims_do_not_share_a_stream(tables, evaluated
     assert (alone["low"][judged] != other["low"][judged]).mean() > 0.5
 
 
-def test_script_writes_what_the_library_computes(tables, evaluated, tmp_path, root):
+def test_script_writes_what_the_library_computes(tables, evaluated, tmp_path, root, complete):
     paths = []
     for name in ClaimTables.__dataclass_fields__:
         path = tmp_path / f"{name}.parquet"
-        nullable = ("half_recovery", "value", "kronecker_true", "exponent")
-        write_table(getattr(tables, name), path, Provenance(parameters={}), nullable=nullable)
+        complete(getattr(tables, name), NAMES[name]).to_parquet(path)
         paths.append(path)
     output = tmp_path / "out" / "claim_measurements.parquet"
     name = root / "workflow" / "scripts" / "evaluate_claims.py"
@@ -238,17 +236,18 @@ def test_script_writes_what_the_library_computes(tables, evaluated, tmp_path, ro
     assert set(map(str, paths)) <= set(read_provenance(output)["inputs"])
 
 
-def test_files_that_are_no_table_are_named(tables, tmp_path):
+def test_files_that_are_no_table_are_named(tables, tmp_path, complete):
     with pytest.raises(DataError, match=r"nowhere/baselines\.parquet"):
         read_claim_tables([tmp_path / "nowhere" / "baselines.parquet"])
     with pytest.raises(DataError, match=r"other\.parquet: no claim rests on a table 'other'"):
         read_claim_tables([tmp_path / "other.parquet"])
     path = tmp_path / "ladder.parquet"
-    write_table(tables.ladder.drop(columns="slope"), path, Provenance(parameters={}))
+    ladder = complete(tables.ladder, "curvature/ladder")
+    ladder.drop(columns="slope").to_parquet(path)
     with pytest.raises(DataError, match="ladder table: no column slope"):
         read_claim_tables([path])
-    write_table(tables.ladder, path, Provenance(parameters={}))
-    pd.testing.assert_frame_equal(read_claim_tables([path]).ladder, tables.ladder)
+    ladder.to_parquet(path)
+    pd.testing.assert_frame_equal(read_claim_tables([path]).ladder, ladder)
     with pytest.raises(DataError, match="there is another ladder table"):
         read_claim_tables([path, path])
 

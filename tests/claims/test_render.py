@@ -18,7 +18,8 @@ from spectral_laws.claims.render import (
 )
 from spectral_laws.claims.tables import ClaimTables
 from spectral_laws.claims.verdicts import VERDICTS
-from spectral_laws.claims.views import VERDICT_COLORS, value_text, view_claims
+from spectral_laws.claims.views import value_text, view_claims
+from spectral_laws.palette import VERDICT_COLORS
 
 VOID = {"meta", "wbr"}
 

@@ -15,6 +15,8 @@ from pathlib import Path
 import yaml
 from one_machine import ROOT, Cluster, copy_project, why_not, write_profile
 
+from spectral_laws.figure_registry import load_figures
+
 HERE = Path(__file__).resolve().parent
 FIGURES = ["recovery_mse", "curvature_triangle", "optimizers_race", "claims"]
 GPU_RULES = ["train_model", "measure_curvature"]
@@ -35,7 +37,7 @@ STAGES = {
 }
 TOGETHER = {"data": 6, "teachers": 8, "networks": 6, "race": 5}
 # Most jobs wait for the networks; for teachers and figures hardly any: they fill gaps.
-NICE = {"race": 100, "teachers": 200, "recovery": 300, "curvature_figures": 300}
+NICE = {"race": 100, "teachers": 200, "recovery": 300, "curvature": 300}
 
 
 def main(local):
@@ -75,7 +77,8 @@ def run(project, targets):
     """These files, through profiles/slurm."""
     profile = yaml.safe_load((project / "profiles/slurm/config.yaml").read_text())
     stages = {rule: stage for stage, rules in STAGES.items() for rule in rules}
-    groups = profile["groups"] | stages
+    figures = {f"plot_{name}": name.split("_")[0] for name in load_figures()}
+    groups = figures | profile["groups"] | stages
     quick = write_profile(
         project,
         **{

@@ -2,9 +2,9 @@ import pytest
 from matplotlib.colors import to_rgba
 
 from spectral_laws.claims.registry import Region, load_claims
-from spectral_laws.claims.views import VERDICT_COLORS
 from spectral_laws.errors import DataError
-from spectral_laws.plotting import draw_claims
+from spectral_laws.palette import VERDICT_COLORS
+from spectral_laws.plotting.claims import draw as draw_claims
 from spectral_laws.plotting.claims import region_text, typeset
 
 SYMBOLS = {

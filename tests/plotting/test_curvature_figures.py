@@ -1,36 +1,29 @@
-import inspect
 from functools import cache
 
 import numpy as np
 import pandas as pd
 import pytest
 
-import spectral_laws.plotting as plotting
 from spectral_laws.errors import DataError
-from spectral_laws.plotting import (
-    draw_curvature_alpha_by_layer,
-    draw_curvature_audit,
-    draw_curvature_decomposition,
-    draw_curvature_independence,
-    draw_curvature_trajectory,
-    draw_curvature_triangle,
-    draw_curvature_windows,
-)
-from spectral_laws.plotting.curvature.panels import (
-    LAWS,
-    ROLE_GROUPS,
-    ROLE_NAMES,
-    main_models,
-    seed_medians,
-)
+from spectral_laws.figure_registry import load_figures
+from spectral_laws.palette import LAWS, ROLE_GROUPS, ROLE_NAMES
+from spectral_laws.plotting import draw_figure
+from spectral_laws.plotting.curvature.alpha_by_layer import draw as draw_curvature_alpha_by_layer
+from spectral_laws.plotting.curvature.audit import draw as draw_curvature_audit
+from spectral_laws.plotting.curvature.decomposition import draw as draw_curvature_decomposition
+from spectral_laws.plotting.curvature.independence import draw as draw_curvature_independence
+from spectral_laws.plotting.curvature.panels import main_models, seed_medians
 from spectral_laws.plotting.curvature.power_law import pick_layers
 from spectral_laws.plotting.curvature.rank_models import rank_curves, widest_margin
+from spectral_laws.plotting.curvature.trajectory import draw as draw_curvature_trajectory
+from spectral_laws.plotting.curvature.triangle import draw as draw_curvature_triangle
 from spectral_laws.plotting.curvature.triangle import product_interval
 from spectral_laws.plotting.curvature.windows import WINDOWS
+from spectral_laws.plotting.curvature.windows import draw as draw_curvature_windows
 
 NO_FIT = "layer3.0.downsample.0"
 TOP_K = 20
-DRAWN = [name for name in dir(plotting) if name.startswith("draw_curvature")]
+DRAWN = [name for name in load_figures() if name.startswith("curvature")]
 # Figures that show a comparison, or nothing of it, instead of stopping.
 LENIENT = {"mechanisms", "trajectory", "participation", "factors", "controls", "audit"}
 MAIN = ["resnet18", "vgg11", "mlp", "gpt2", "vit_tiny"]
@@ -58,20 +51,18 @@ def least(make_curvature, audit_table):
 @pytest.fixture(scope="module")
 def figures(tables):
     """name -> the figure of the full tables, drawn once; tests do not change it."""
-    return cache(lambda name: draw(f"draw_curvature_{name}", tables))
+    return cache(lambda name: draw(f"curvature_{name}", tables))
 
 
 def needed(name):
-    """Names of the tables that a figure is drawn from, in order."""
-    parameters = inspect.signature(getattr(plotting, name)).parameters.values()
-    return [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
+    """Names of the tables that a figure is drawn from."""
+    return [table.split("/")[-1] for table in load_figures()[name].tables]
 
 
 def draw(name, tables, **options):
-    function = getattr(plotting, name)
-    if "top_k" in inspect.signature(function).parameters:
+    if "top_k" in load_figures()[name].params:
         options.setdefault("top_k", TOP_K)
-    return function(*(tables[table] for table in needed(name)), **options)
+    return draw_figure(name, **{table: tables[table] for table in needed(name)}, **options)
 
 
 def of_experiment(tables, name):
@@ -108,14 +99,14 @@ MEDIAN, FAINT = 3.8, 1.8
 class TestAllFigures:
     @pytest.mark.parametrize("name", DRAWN)
     def test_legible(self, figures, assert_legible, name):
-        assert_legible(figures(name.removeprefix("draw_curvature_")))
+        assert_legible(figures(name.removeprefix("curvature_")))
 
     @pytest.mark.parametrize("name", DRAWN)
     def test_one_seed_and_kinds_missing(self, least, assert_legible, name):
         figure = draw(name, least)
         shown = {text.get_text() for legend in figure.legends for text in legend.get_texts()}
         assert not shown & {"convolution", "conv", "attention", "MLP block"}
-        if name != "draw_curvature_trajectory":  # one panel, which says that nothing was measured
+        if name != "curvature_trajectory":  # one panel, which says that nothing was measured
             assert_legible(figure)
 
     @pytest.mark.parametrize("name", DRAWN)
@@ -124,10 +115,10 @@ class TestAllFigures:
             table: rows.assign(status="no fit") if "status" in rows else rows
             for table, rows in with_gaps.items()
         }
-        if name.removeprefix("draw_curvature_") in LENIENT:
+        if name.removeprefix("curvature_") in LENIENT:
             figure = draw(name, missing)
             assert figure.axes or "without a fit" in figure.get_supxlabel()
-        elif name == "draw_curvature_power_law":
+        elif name == "curvature_power_law":
             assert all("no fit" in title for title in titles(draw(name, missing)))
         else:
             with pytest.raises(DataError, match=r"no row has a fit|no layer has both"):
@@ -146,7 +137,7 @@ class TestAllFigures:
     @pytest.mark.parametrize("name", [name for name in DRAWN if "experiments" in needed(name)])
     def test_the_main_experiment_must_be_there(self, tables, name):
         others = tables["experiments"].query("experiment != 'architectures'")
-        if name == "draw_curvature_mechanisms":
+        if name == "curvature_mechanisms":
             assert draw(name, tables | {"experiments": others}).axes
         else:
             with pytest.raises(DataError, match="no rows of the experiment 'architectures'"):
@@ -212,11 +203,11 @@ class TestPowerLaw:
         np.testing.assert_allclose(np.diff(np.log(guide.get_ydata())), 2 * np.diff(np.log(x)))
 
     def test_directions_beyond_top_k_are_not_drawn(self, tables):
-        axes = draw("draw_curvature_power_law", tables, top_k=7).axes[0]
+        axes = draw("curvature_power_law", tables, top_k=7).axes[0]
         assert len(axes.lines[0].get_xdata()) == 7
 
     def test_one_network_on_four_panels(self, tables, assert_legible):
-        figure = draw("draw_curvature_power_law", tables, model="classes_100")
+        figure = draw("curvature_power_law", tables, model="classes_100")
         assert [title.split("\n")[0] for title in titles(figure)] == [
             "layers.0", "layers.1", "head",
         ]  # fmt: skip
@@ -224,7 +215,7 @@ class TestPowerLaw:
         assert_legible(figure)
 
     def test_dropped_entries_are_counted(self, tables):
-        figure = draw("draw_curvature_power_law", tables, model="mlp")
+        figure = draw("curvature_power_law", tables, model="mlp")
         head = figure.axes[-1]
         assert "7 of 9 used" in texts(head)
         assert "2 dropped" in texts(head)
@@ -232,11 +223,11 @@ class TestPowerLaw:
 
     def test_rank_cut_is_counted(self, tables):
         cut = tables | {"spectra": tables["spectra"].assign(n_below_rank=11)}
-        figure = draw("draw_curvature_power_law", cut, model="mlp")
+        figure = draw("curvature_power_law", cut, model="mlp")
         assert all("11 below rank" in texts(axes) for axes in figure.axes)
 
     def test_layer_without_a_fit(self, with_gaps, assert_legible):
-        figure = draw("draw_curvature_power_law", with_gaps, model="resnet18")
+        figure = draw("curvature_power_law", with_gaps, model="resnet18")
         assert titles(figure)[-1] == "fc\nno fit (n < 5 entries)"
         assert len(figure.axes[-1].lines) == 1
         assert_legible(figure)
@@ -248,9 +239,7 @@ class TestPowerLaw:
                 spectra["layer"] != "fc", -1.0
             )
         )
-        figure = draw(
-            "draw_curvature_power_law", with_gaps | {"spectra": negative}, model="resnet18"
-        )
+        figure = draw("curvature_power_law", with_gaps | {"spectra": negative}, model="resnet18")
         assert "0 of 4 used" in texts(figure.axes[-1])
 
     @pytest.mark.parametrize("slope", [2.0, 0.0, -1.0])
@@ -259,7 +248,7 @@ class TestPowerLaw:
         # One entry far below the others, where the text would stand.
         wild = np.where(spectra["index"] == 2, 1e-3, 1.0)
         figure = draw(
-            "draw_curvature_power_law",
+            "curvature_power_law",
             tables
             | {
                 "spectra": spectra.assign(
@@ -283,7 +272,7 @@ class TestPowerLaw:
 
     def test_unknown_model(self, tables):
         with pytest.raises(DataError, match="no model 'alexnet', there are resnet18, "):
-            draw("draw_curvature_power_law", tables, model="alexnet")
+            draw("curvature_power_law", tables, model="alexnet")
 
 
 class TestTriangle:
@@ -436,7 +425,7 @@ class TestLadder:
     def test_a_ratio_without_layers_says_so(self, tables):
         ladder = tables["ladder"].query("ratio != 'exact/kronecker'")
         tables = tables | {"ladder": ladder}
-        upper, _, gap, _ = draw("draw_curvature_ladder", tables).axes
+        upper, _, gap, _ = draw("curvature_ladder", tables).axes
         assert "none" in texts(upper)
         assert "No layer has both" in texts(gap)
 
@@ -459,7 +448,7 @@ class TestLadder:
     def test_unknown_ratio(self, tables):
         with pytest.raises(DataError, match="unknown ratio exact/fisher"):
             draw(
-                "draw_curvature_ladder",
+                "curvature_ladder",
                 tables | {"ladder": tables["ladder"].assign(ratio="exact/fisher")},
             )
 
@@ -487,7 +476,7 @@ class TestDecomposition:
         assert r"$3\times 10^{-4}$" in figure.get_supxlabel()
 
     def test_layer_without_a_fit_says_so(self, with_gaps):
-        figure = draw("draw_curvature_decomposition", with_gaps)
+        figure = draw("curvature_decomposition", with_gaps)
         assert texts(figure.axes[0]) == "no fit | no fit"
 
 
@@ -544,14 +533,14 @@ class TestMechanisms:
 
     def test_dash_one_rank_beyond_the_last(self, tables):
         spectra = tables["spectra"].query("index < 10")  # a head with 10 classes has 9 at most
-        axes = draw("draw_curvature_mechanisms", tables | {"spectra": spectra}).axes[3]
+        axes = draw("curvature_mechanisms", tables | {"spectra": spectra}).axes[3]
         assert [line.get_xdata()[0] for line in axes.lines if line.is_dashed()] == [2, 10]
 
     def test_directions_beyond_the_classes_are_counted(self, tables):
         spectra = tables["spectra"].copy()
         head = (spectra["model"] == "classes_10") & (spectra["kind"] == "head")
         spectra.loc[head & (spectra["index"] == 9), "index"] = 11
-        axes = draw("draw_curvature_mechanisms", tables | {"spectra": spectra}).axes[3]
+        axes = draw("curvature_mechanisms", tables | {"spectra": spectra}).axes[3]
         assert "3 directions beyond" in axes.get_title(loc="left")
 
     def test_variants_without_a_fit_are_named(self, tables, figures):
@@ -560,14 +549,14 @@ class TestMechanisms:
         chosen = (rows["experiment"] == "task") & (rows["role"] == "mlp_up")
         chosen &= rows["variant"] == rows.loc[chosen, "variant"].iloc[0]
         rows.loc[chosen, ["status", "alpha"]] = "too few entries", np.nan
-        axes = draw("draw_curvature_mechanisms", tables | {"experiments": rows}).axes[4]
+        axes = draw("curvature_mechanisms", tables | {"experiments": rows}).axes[4]
         assert texts(axes).count("no fit") == 1
 
     def test_missing_experiments_are_left_out_and_named(self, with_gaps, least, assert_legible):
-        nothing = draw("draw_curvature_mechanisms", with_gaps)
+        nothing = draw("curvature_mechanisms", with_gaps)
         assert not nothing.axes
         assert all(f"({letter})" in nothing.get_supxlabel() for letter in "abcdefgh")
-        some = draw("draw_curvature_mechanisms", least)
+        some = draw("curvature_mechanisms", least)
         assert [title[:3] for title in titles(some)] == ["(c)", "(d)"]
         assert "(b) skip scale; (e) task" in " ".join(some.get_supxlabel().split())
         assert_legible(some)
@@ -634,7 +623,7 @@ class TestParticipation:
         np.testing.assert_allclose(drawn[:, 1], means)
 
     def test_missing_experiments_say_so(self, with_gaps):
-        axes = draw("draw_curvature_participation", with_gaps).axes
+        axes = draw("curvature_participation", with_gaps).axes
         assert "The experiment 'width' is not" in " ".join(texts(axes[2]).split())
         assert "The experiment 'depth' is not" in " ".join(texts(axes[3]).split())
 
@@ -684,7 +673,7 @@ class TestRankModels:
     def test_unknown_law(self, tables):
         with pytest.raises(DataError, match="unknown rank_model cauchy"):
             draw(
-                "draw_curvature_rank_models",
+                "curvature_rank_models",
                 tables | {"exponents": tables["exponents"].assign(rank_model="cauchy")},
             )
 
@@ -711,7 +700,7 @@ class TestFactors:
 
     def test_no_kronecker_curvature(self, tables):
         spectra = tables["spectra"].assign(kronecker=np.nan)
-        axes = draw("draw_curvature_factors", tables | {"spectra": spectra}).axes[0]
+        axes = draw("curvature_factors", tables | {"spectra": spectra}).axes[0]
         assert "No layer has a Kronecker curvature" in texts(axes)
 
 
@@ -751,7 +740,7 @@ class TestControls:
         negative = rows.assign(finite_difference=-rows["finite_difference"].abs())
         flat = tables["eigenvalues"].assign(eigenvalue=-1.0)
         axes = draw(
-            "draw_curvature_controls",
+            "curvature_controls",
             tables | {"finite_differences": negative, "eigenvalues": flat},
         ).axes
         assert "100 %" in texts(axes[0]) or "1e+02 %" in texts(axes[0])
@@ -795,7 +784,7 @@ class TestWeights:
 
     def test_no_tail_at_all(self, tables):
         weights = tables["weights"].assign(tail_exponent=np.nan)
-        _, lower = draw("draw_curvature_weights", tables | {"weights": weights}).axes
+        _, lower = draw("curvature_weights", tables | {"weights": weights}).axes
         assert "No layer has enough eigenvalues" in texts(lower)
 
 

@@ -1,21 +1,21 @@
 """Figures of the race: what is drawn is what the tables say."""
 
-import inspect
 from functools import cache
 
 import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 
-import spectral_laws.plotting as plotting
 from spectral_laws.claims.registry import load_claims
 from spectral_laws.errors import DataError
+from spectral_laws.figure_registry import load_figures
+from spectral_laws.palette import THEORY
+from spectral_laws.plotting import draw_figure
 from spectral_laws.plotting.optimizers.gains import PAPER_GAINS, reference_gains, tuning_costs
 from spectral_laws.plotting.optimizers.layer_rates import PAPER_GAIN, paired_gains, with_mean
 from spectral_laws.plotting.optimizers.panels import ACCURACY, LOSS, looks
 from spectral_laws.plotting.optimizers.race import learning_curves, training_seconds
 from spectral_laws.plotting.optimizers.responses import relative_spectrum
-from spectral_laws.plotting.style import THEORY
 
 NAMES = ["race", "gains", "responses", "layer_rates"]
 # Columns that no figure needs
@@ -41,15 +41,13 @@ def figures(tables):
 
 
 def needed(name):
-    """Names of the tables that a figure is drawn from, in order."""
-    function = getattr(plotting, f"draw_optimizers_{name}")
-    parameters = inspect.signature(function).parameters.values()
-    return [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
+    """Names of the tables that a figure is drawn from."""
+    return [table.split("/")[-1] for table in load_figures()[f"optimizers_{name}"].tables]
 
 
 def draw(name, tables, **options):
-    function = getattr(plotting, f"draw_optimizers_{name}")
-    return function(*(tables[table] for table in needed(name)), **options)
+    used = {table: tables[table] for table in needed(name)}
+    return draw_figure(f"optimizers_{name}", **used, **options)
 
 
 def diverge(table, epoch, **where):

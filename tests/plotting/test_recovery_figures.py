@@ -4,26 +4,24 @@ import pytest
 from matplotlib.colors import to_hex
 
 from spectral_laws.errors import DataError, NumericalError
-from spectral_laws.plotting import (
-    draw_recovery_depth,
-    draw_recovery_directions,
-    draw_recovery_error_exponents,
-    draw_recovery_finite_size,
-    draw_recovery_gamma,
-    draw_recovery_mse,
-    draw_recovery_perturbation,
-    draw_recovery_readouts,
-    draw_recovery_sharp_theory,
-    draw_recovery_spectrum,
-)
+from spectral_laws.palette import LAYER_COLORS, METHOD_COLORS
 from spectral_laws.plotting.power_fits import Bootstrap
+from spectral_laws.plotting.recovery.depth import draw as draw_recovery_depth
+from spectral_laws.plotting.recovery.directions import draw as draw_recovery_directions
 from spectral_laws.plotting.recovery.error_exponents import asymptotic, measured_exponents
+from spectral_laws.plotting.recovery.error_exponents import draw as draw_recovery_error_exponents
+from spectral_laws.plotting.recovery.finite_size import draw as draw_recovery_finite_size
 from spectral_laws.plotting.recovery.finite_size import gaps_at_common_ratio
+from spectral_laws.plotting.recovery.gamma import draw as draw_recovery_gamma
+from spectral_laws.plotting.recovery.mse import draw as draw_recovery_mse
 from spectral_laws.plotting.recovery.panels import complete, dodged
 from spectral_laws.plotting.recovery.perturbation import common_slope
+from spectral_laws.plotting.recovery.perturbation import draw as draw_recovery_perturbation
+from spectral_laws.plotting.recovery.readouts import draw as draw_recovery_readouts
 from spectral_laws.plotting.recovery.readouts import threshold_ratios
+from spectral_laws.plotting.recovery.sharp_theory import draw as draw_recovery_sharp_theory
 from spectral_laws.plotting.recovery.sharp_theory import joint_slopes, thinned
-from spectral_laws.plotting.style import LAYER_COLORS, METHOD_COLORS
+from spectral_laws.plotting.recovery.spectrum import draw as draw_recovery_spectrum
 
 
 @pytest.fixture(scope="module")

@@ -2,55 +2,25 @@
 
 import json
 import os
+import re
+import socket
 import subprocess
 import sys
 import time
 
 import pytest
 
-from spectral_laws.artifacts import write_table
-from spectral_laws.provenance import Provenance
-
-FIGURES = {
-    "recovery_mse": ("metrics",),
-    "recovery_gamma": ("metrics",),
-    "recovery_directions": ("directions", "thresholds"),
-    "recovery_readouts": ("metrics", "thresholds"),
-    "recovery_spectrum": ("spectrum",),
-    "recovery_sharp_theory": ("directions", "thresholds"),
-    "recovery_finite_size": ("population", "directions"),
-    "recovery_depth": ("metrics", "directions", "baselines"),
-    "recovery_perturbation": ("perturbation",),
-    "recovery_error_exponents": ("error_exponents", "metrics"),
-    "curvature_power_law": ("spectra", "exponents", "experiments"),
-    "curvature_triangle": ("exponents", "experiments"),
-    "curvature_alpha_by_layer": ("exponents", "experiments"),
-    "curvature_ladder": ("ladder", "exponents", "experiments"),
-    "curvature_decomposition": ("decomposition", "experiments"),
-    "curvature_independence": ("independence", "experiments"),
-    "curvature_mechanisms": ("experiments", "spectra"),
-    "curvature_trajectory": ("exponents",),
-    "curvature_participation": ("exponents", "experiments"),
-    "curvature_rank_models": ("exponents", "spectra", "experiments"),
-    "curvature_factors": ("spectra", "factor_models", "experiments"),
-    "curvature_controls": ("finite_differences", "eigenvalues"),
-    "curvature_windows": ("windows", "experiments"),
-    "curvature_weights": ("weights", "exponents", "experiments"),
-    "curvature_audit": ("audit",),
-    "optimizers_race": ("race", "race_times"),
-    "optimizers_gains": ("race", "tuning", "tuning_times"),
-    "optimizers_responses": ("responses",),
-    "optimizers_layer_rates": ("layer_rates",),
-    "claims": ("claims",),
-}
+from spectral_laws.artifacts import read_table
+from spectral_laws.errors import DataError
+from spectral_laws.figure_registry import load_figures
+from spectral_laws.plotting import draw_figure
 
 STUDIES = (
     "quadratic", "quadratic_tanh", "gamma_02", "gamma_10", "equivalent", "equivalent_tanh",
     "steep", "smoothing", "depth_linear", "depth_quadratic",
 )  # fmt: skip
 NO_FIT = ("fc", "conv1", "layer3.0.downsample.0", "layer1.0.conv1")  # of a set there is an order
-LEADING = ("curvature_power_law", "curvature_rank_models", "curvature_factors")
-BOOTSTRAPPED = ("recovery_finite_size", "recovery_depth", "recovery_error_exponents")
+FEW = {"top_k": 20, "resamples": 20, "confidence": 0.95}
 
 
 @pytest.fixture(scope="module")
@@ -82,8 +52,9 @@ def files(
     paths = {}
     for name, table in tables.items():
         paths[name] = folder / f"{name}.parquet"
-        nullable = tuple(name for name in table if table[name].isna().any())
-        write_table(table, paths[name], Provenance(parameters={}), nullable=nullable)
+        table.to_parquet(paths[name])
+    paths["claim_measurements"] = folder / "claim_measurements.parquet"
+    claims_table.to_parquet(paths["claim_measurements"])
     return paths
 
 
@@ -99,37 +70,31 @@ for argv in json.loads(sys.stdin.read()):
 """
 
 
-def path_of(root, name):
-    return str(root / "workflow" / "scripts" / f"plot_{name}.py")
-
-
 def python(*arguments, **options):
     return subprocess.run(
         [sys.executable, *arguments], capture_output=True, text=True, timeout=400, **options
     )
 
 
-def options(files, name, folder):
-    inputs = [
-        part
-        for table in FIGURES[name]
-        for part in (f"--{table.replace('_', '-')}", str(files[table]))
-    ]
-    if name in BOOTSTRAPPED:
-        inputs += ["--resamples", "20"]
-    if name in LEADING:
-        inputs += ["--top-k", "20"]
+def command(root, files, name, folder, **parameters):
+    figure = load_figures()[name]
+    parameters = {key: FEW[key] for key in figure.params} | parameters
     if name == "recovery_depth":
-        inputs += ["--spectral-quadratic", "steep"]
-    outputs = ["--pdf", str(folder / f"{name}.pdf"), "--png", str(folder / f"{name}.png")]
-    return inputs + outputs
+        parameters["spectral_quadratic"] = "steep"
+    return [
+        str(root / "workflow" / "scripts" / "draw_figure.py"),
+        *(str(files[table.split("/")[-1]]) for table in figure.tables),
+        *("--figure", name, "--parameters", json.dumps(parameters)),
+        *("--pdf", str(folder / f"{name}.pdf"), "--png", str(folder / f"{name}.png")),
+    ]
 
 
 def test_two_processes_write_the_same_bytes(root, files, tmp_path):
     # The second process draws every third figure, in reverse order: no figure may leave a trace on
     # the next. All figures of two whole runs are compared by workflow/compare.py.
-    for run, seed, names in (("first", "1", [*FIGURES]), ("second", "2", [*FIGURES][::-3])):
-        jobs = [[path_of(root, name), *options(files, name, tmp_path / run)] for name in names]
+    every = [*load_figures()]
+    for run, seed, names in (("first", "1", every), ("second", "2", every[::-3])):
+        jobs = [command(root, files, name, tmp_path / run) for name in names]
         result = python(
             "-c", RUN_ALL, input=json.dumps(jobs), env=os.environ | {"PYTHONHASHSEED": seed}
         )
@@ -143,18 +108,49 @@ def test_two_processes_write_the_same_bytes(root, files, tmp_path):
             assert first.stat().st_size > 5000
 
 
+SURROUNDINGS = {
+    "plain": ("", None),
+    "notebook": ("module://matplotlib_inline.backend_inline", b"lines.linewidth: wide\nno key\n"),
+    "inline": ("inline", b"\xff\xfe not UTF-8"),
+    "nonsense": ("no-such-backend", "unreadable"),
+}
+"""MPLBACKEND, and a matplotlibrc in the folder."""
+
+
+def test_neither_a_backend_nor_a_matplotlibrc_matters(root, files, tmp_path):
+    drawn = set()
+    for case, (backend, settings) in SURROUNDINGS.items():
+        folder = tmp_path / case
+        folder.mkdir()
+        if settings == "unreadable":  # a socket is so for root as well
+            socket.socket(socket.AF_UNIX).bind(os.path.relpath(folder / "matplotlibrc"))
+        elif settings is not None:
+            (folder / "matplotlibrc").write_bytes(settings)
+        arguments = command(root, files, "optimizers_responses", folder)
+        environment = os.environ | {"MPLBACKEND": backend}
+        result = python(*arguments, cwd=folder, env=environment)
+        assert (result.returncode, result.stderr) == (0, ""), case
+        pdf, png = (folder / f"optimizers_responses.{suffix}" for suffix in ("pdf", "png"))
+        drawn.add((pdf.read_bytes(), png.read_bytes()))
+    assert len(drawn) == 1
+
+
 def test_missing_table_is_one_line(root, files, tmp_path):
     files = files | {"exponents": tmp_path / "none.parquet"}
-    result = python(
-        path_of(root, "curvature_triangle"), *options(files, "curvature_triangle", tmp_path)
-    )
+    result = python(*command(root, files, "curvature_triangle", tmp_path))
     assert result.returncode == 1
     assert result.stderr == f"error: {tmp_path / 'none.parquet'}: no such table\n"
 
 
-def test_unknown_study_is_one_line(root, files, tmp_path):
-    arguments = [*options(files, "recovery_directions", tmp_path), "--study", "cubic"]
-    result = python(path_of(root, "recovery_directions"), *arguments)
-    assert result.returncode == 1
-    assert "no study 'cubic'" in result.stderr
-    assert not list(tmp_path.iterdir())
+def test_wrong_arguments_are_one_line(files):
+    tables = {name: read_table(files[name]) for name in ("directions", "thresholds")}
+    for change, message in (
+        ({"study": "cubic"}, "directions table: no study 'cubic', there are quadratic, "),
+        ({"degree": 2}, "figure recovery_directions: got an unexpected keyword argument 'degree'"),
+    ):
+        with pytest.raises(DataError, match=re.escape(message)):
+            draw_figure("recovery_directions", **tables, **change)
+    with pytest.raises(DataError, match=r"recovery_directions: missing .* 'thresholds'"):
+        draw_figure("recovery_directions", directions=tables["directions"])
+    with pytest.raises(DataError, match="there is no figure 'curvature_heads'"):
+        draw_figure("curvature_heads")

@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 from matplotlib.figure import Figure
 from PIL import Image
 
+from spectral_laws.palette import KIND_COLORS
 from spectral_laws.plotting.style import (
     COLUMN_WIDTH,
-    KIND_COLORS,
     TEXT_WIDTH,
     column_panels,
     house_style,

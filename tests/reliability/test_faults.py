@@ -102,7 +102,7 @@ def test_jobs_killed_while_they_write(pipeline, finished):
     remove(pipeline, THRESHOLDS, FIGURE, FIGURE.replace(".pdf", ".png"))
     faults = [
         pipeline.fault("collect_tables.py", "thresholds"),
-        pipeline.fault("plot_recovery_mse.py", "recovery_mse.png"),
+        pipeline.fault("draw_figure.py", "recovery_mse.png"),
     ]
     options = ["--keep-going"]
     run = pipeline.run(THRESHOLDS, FIGURE, cores=2, options=options, faults=faults, fails=True)

@@ -6,29 +6,14 @@ from contextlib import contextmanager
 
 import pytest
 
+from spectral_laws.figure_registry import load_figures
+
 SMOKE = ("--configfile", "config/smoke.yaml")
-CURVATURE_FIGURES = [
-    "plot_curvature_power_law",
-    "plot_curvature_triangle",
-    "plot_curvature_alpha_by_layer",
-    "plot_curvature_ladder",
-    "plot_curvature_decomposition",
-    "plot_curvature_independence",
-    "plot_curvature_mechanisms",
-    "plot_curvature_trajectory",
-    "plot_curvature_participation",
-    "plot_curvature_rank_models",
-    "plot_curvature_factors",
-    "plot_curvature_controls",
-    "plot_curvature_windows",
-    "plot_curvature_weights",
-]
-OPTIMIZER_FIGURES = [
-    "plot_optimizers_race",
-    "plot_optimizers_gains",
-    "plot_optimizers_responses",
-    "plot_optimizers_layer_rates",
-]
+RULES = [f"plot_{name}" for name, figure in load_figures().items() if not figure.needs]
+CURVATURE_FIGURES, OPTIMIZER_FIGURES = (
+    [rule for rule in RULES if rule.startswith(f"plot_{part}")]
+    for part in ("curvature", "optimizers")
+)
 RACES = [
     "tune_method",
     "train_method",
@@ -122,21 +107,7 @@ def test_presets_do_not_share_outputs(project):
         ("src/spectral_laws/claims/render.md.j2", {"render_claims"}),
         (
             "src/spectral_laws/plotting/style.py",
-            {
-                "plot_recovery_mse",
-                "plot_recovery_gamma",
-                "plot_recovery_directions",
-                "plot_recovery_readouts",
-                "plot_recovery_spectrum",
-                "plot_recovery_sharp_theory",
-                "plot_recovery_finite_size",
-                "plot_recovery_depth",
-                "plot_recovery_perturbation",
-                "plot_recovery_error_exponents",
-                *CURVATURE_FIGURES,
-                *OPTIMIZER_FIGURES,
-                "plot_claims",
-            },
+            {*RULES},
         ),
         ("src/spectral_laws/optimizers/spectral_update.py", {*RACES}),
         (

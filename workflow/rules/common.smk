@@ -1,4 +1,5 @@
 # What every rule file uses: the checked configuration, and where scripts and their sources are.
+import json
 import os
 import shlex
 import sys
@@ -10,7 +11,9 @@ from snakemake.exceptions import WorkflowError
 from spectral_laws.claims.registry import load_claims
 from spectral_laws.config import load_preset, parse_config
 from spectral_laws.errors import ConfigError
+from spectral_laws.figure_registry import load_figures, module_path
 from spectral_laws.sources import source_files
+from spectral_laws.tables.schemas import load_schema, table_names
 
 PYTHON = shlex.quote(sys.executable)
 SCRIPTS = "workflow/scripts"
@@ -27,35 +30,7 @@ PAPERS = {
 }
 """Categories of the report, by the part of the project that a figure or table belongs to."""
 
-TABLES = [
-    "recovery/metrics",
-    "recovery/directions",
-    "recovery/thresholds",
-    "recovery/baselines",
-    "recovery/spectrum",
-    "recovery/perturbation",
-    "recovery/population",
-    "recovery/error_exponents",
-    "curvature/spectra",
-    "curvature/factors",
-    "curvature/history",
-    "curvature/exponents",
-    "curvature/ladder",
-    "curvature/decomposition",
-    "curvature/factor_models",
-    "curvature/independence",
-    "curvature/windows",
-    "curvature/weights",
-    "curvature/experiments",
-    "curvature/eigenvalues",
-    "curvature/finite_differences",
-    "optimizers/tuning",
-    "optimizers/tuning_times",
-    "optimizers/race",
-    "optimizers/race_times",
-    "optimizers/layer_rates",
-    "optimizers/responses",
-]
+TABLES = [name for name in table_names() if load_schema(name).product]
 
 try:
     ACTIVE = parse_config(config, source=" + ".join(str(path) for path in workflow.configfiles))
@@ -69,9 +44,9 @@ def products(preset, room=""):
     return [
         *(f"results/{preset}/{table}.parquet" for table in TABLES if table.startswith(room)),
         *(
-            f"figures/{preset}/{figure}.{suffix}"
-            for figure in FIGURES
-            if figure.startswith(room)
+            f"figures/{preset}/{name}.{suffix}"
+            for name, figure in load_figures().items()
+            if name.startswith(room) and not (figure.needs and lookup(preset, figure.needs) is None)
             for suffix in ("pdf", "png")
         ),
     ]
@@ -128,6 +103,19 @@ def check_machine(workflow):
             raise WorkflowError(f"{error}; nothing was started") from None
 
 
+def lookup(preset, path):
+    """What a preset's configuration has under a dotted path."""
+    value = preset_config(preset)
+    for name in path.split("."):
+        if isinstance(value, dict):
+            if name not in value:
+                raise WorkflowError(f"preset {preset} has no {path}; there are {', '.join(value)}")
+            value = value[name]
+        else:
+            value = getattr(value, name)
+    return value
+
+
 def settings(path, without=()):
     """Params function: the JSON of one slice of the preset's configuration.
 
@@ -136,18 +124,7 @@ def settings(path, without=()):
     """
 
     def slice_of(wildcards):
-        value = preset_config(wildcards.preset)
-        for part in path.split("."):
-            name = part.format(**wildcards)
-            if isinstance(value, dict):
-                if name not in value:
-                    raise WorkflowError(
-                        f"preset {wildcards.preset} has no {part.strip('{}')} {name!r}; "
-                        f"there are {', '.join(value)}"
-                    )
-                value = value[name]
-            else:
-                value = getattr(value, name)
+        value = lookup(wildcards.preset, path.format(**wildcards))
         if isinstance(value, (str, int, float)):
             return str(value)
         return value.model_dump_json(exclude=set(without))
@@ -155,9 +132,12 @@ def settings(path, without=()):
     return slice_of
 
 
-def sources(script):
-    """The source files a script of workflow/scripts really uses."""
-    return [str(path) for path in source_files(Path(workflow.basedir, SCRIPTS, script))]
+def sources(script, *modules):
+    """The source files that a script of workflow/scripts, and modules it loads, really use."""
+    used = (
+        source_files(Path(path)) for path in (Path(workflow.basedir, SCRIPTS, script), *modules)
+    )
+    return sorted({str(path) for paths in used for path in paths})
 
 
 def gpus(wildcards):

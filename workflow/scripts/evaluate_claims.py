@@ -6,13 +6,13 @@ from typing import Annotated
 import typer
 
 from spectral_laws.artifacts import write_table
-from spectral_laws.claims.evaluation import NULLABLE_CLAIMS, evaluate_claims
-from spectral_laws.claims.tables import COLUMNS, read_claim_tables
+from spectral_laws.claims.evaluation import evaluate_claims
+from spectral_laws.claims.tables import NAMES, read_claim_tables
 from spectral_laws.cli import run, settings_option
 from spectral_laws.provenance import Provenance
 from spectral_laws.settings.base import Intervals
 
-TABLES = f"Measured tables, each file named after its table: {', '.join(COLUMNS)}."
+TABLES = f"Measured tables, each file named after its table: {', '.join(NAMES)}."
 
 
 def main(
@@ -25,7 +25,7 @@ def main(
     provenance = Provenance({"intervals": intervals.model_dump()}, seed)
     measured = read_claim_tables(tables)
     table = evaluate_claims(measured, **intervals.model_dump(), seed=seed)
-    write_table(table, output, provenance, nullable=NULLABLE_CLAIMS)
+    write_table(table, output, provenance, "claims/claim_measurements")
 
 
 if __name__ == "__main__":

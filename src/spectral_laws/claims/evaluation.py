@@ -18,8 +18,6 @@ from spectral_laws.progress import track
 from spectral_laws.rng import generator
 
 _NUMBERS, _COUNTS = ("value", "low", "high"), ("n_units", "n_clusters", "n_stratum")
-NULLABLE_CLAIMS = (*_NUMBERS, *_COUNTS)
-"""Missing where nothing was measured, or where there is no interval."""
 
 EVIDENCE: dict[str, Evidence] = {**RECOVERY, **CURVATURE, **OPTIMIZERS}
 """How each claim is measured."""

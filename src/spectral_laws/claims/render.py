@@ -18,30 +18,10 @@ from spectral_laws.atomic import atomic_path
 from spectral_laws.claims.evaluation import EVIDENCE
 from spectral_laws.claims.registry import Claim, load_claims, load_registry
 from spectral_laws.claims.verdicts import VERDICTS
-from spectral_laws.claims.views import GROUPS, PAPERS, VERDICT_COLORS, view_claims
+from spectral_laws.claims.views import GROUPS, view_claims
 from spectral_laws.fitting.bootstrap import NOMINAL_CLUSTERS, coverage
-
-_RULES = {
-    "recovery/metrics": "recover_features",
-    "recovery/directions": "recover_features",
-    "recovery/thresholds": "recover_features",
-    "recovery/baselines": "fit_baselines",
-    "recovery/perturbation": "measure_perturbation",
-    "recovery/error_exponents": "predict_exponents",
-    "curvature/spectra": "measure_curvature",
-    "curvature/finite_differences": "measure_controls",
-    "curvature/exponents": "fit_exponents",
-    "curvature/ladder": "fit_ladder",
-    "curvature/decomposition": "fit_ladder",
-    "curvature/factor_models": "fit_ladder",
-    "curvature/independence": "fit_independence",
-    "curvature/weights": "fit_weight_tails",
-    "curvature/experiments": "compare_models",
-    "optimizers/race": "train_method",
-    "optimizers/tuning": "tune_method",
-    "optimizers/layer_rates": "train_layer_rates",
-}
-"""The rule that computes a table; some are only collected by the rule that writes them."""
+from spectral_laws.palette import PAPERS, VERDICT_COLORS
+from spectral_laws.tables.schemas import load_schema
 
 
 def claims_csv(table: pd.DataFrame) -> str:
@@ -131,7 +111,7 @@ def _links(claim: Claim, preset: str) -> Iterator[tuple[str, str, str, str]]:
     for name in claim.tables:
         path = f"results/{preset}/{name}.parquet"
         yield "table", path, f"{name}.parquet", f"table {name.split('/')[1]}"
-    rules = {_RULES[name]: name.split("/")[0] for name in claim.tables}
+    rules = {load_schema(name).rule: name.split("/")[0] for name in claim.tables}
     for rule, room in {**rules, "evaluate_claims": "claims"}.items():
         yield "rule", rule, f"../../workflow/rules/{room}.smk", f"rule {rule}"
     module = _module(claim).__name__

@@ -10,26 +10,14 @@ from spectral_laws.claims.registry import Claim, load_claims
 from spectral_laws.claims.verdicts import VERDICTS
 from spectral_laws.errors import DataError
 from spectral_laws.fitting.bootstrap import coverage
+from spectral_laws.palette import PAPERS
 
-PAPERS = {
-    "recovery": "Sequential feature recovery (arXiv:2605.14567)",
-    "curvature": "Spectra of loss landscapes (arXiv:2606.02596)",
-}
 GROUPS = {
     **PAPERS,
     "identity": "Identities",
     "ours": "Our own statements",
 }
 """What is counted apart."""
-
-VERDICT_COLORS: dict[str, str] = dict(
-    zip(
-        VERDICTS,
-        ("#0b5f8a", "#8a5800", "#a50f15", "#6a3d9a", "#00695c", "#1a1a1a", "#6b6b6b"),
-        strict=True,
-    )
-)
-"""Told apart with any colour vision by their lightness or their symbol; white is read on all."""
 
 
 @dataclass(frozen=True)

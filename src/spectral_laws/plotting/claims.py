@@ -11,14 +11,12 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from spectral_laws.claims.registry import Region
-from spectral_laws.claims.verdicts import VERDICTS
-from spectral_laws.claims.views import GROUPS, VERDICT_COLORS, View, view_claims
+from spectral_laws.claims.views import GROUPS, View, view_claims
+from spectral_laws.errors import DataError
+from spectral_laws.palette import VERDICT_COLORS, VERDICT_MARKERS
 from spectral_laws.plotting.style import SMALL, TEXT_WIDTH, styled
-from spectral_laws.plotting.tables import require
+from spectral_laws.tables.schemas import check_table
 
-_COLUMNS = ("claim", "role", "scope", "value", "low", "high", "n_units", "units", "n_clusters",
-            "clusters", "n_stratum", "verdict", "missing")  # fmt: skip
-_SYMBOLS: dict[str, str] = dict(zip(VERDICTS, ("o", "^", "X", "D", "s", "*", "_"), strict=True))
 _LINE = 0.098  # inches per line of text
 _GAP = 0.04  # inches between rows
 
@@ -42,7 +40,7 @@ _SIGNS = {"<=": "\u2264", ">=": "\u2265", "^2 ": "\u00b2 ", "^2)": "\u00b2)", "^
 
 
 @styled
-def draw_claims(claims: pd.DataFrame) -> Figure:
+def draw(claim_measurements: pd.DataFrame) -> Figure:
     """One row per claim: verdict (colour and symbol), the paper's value, ours, accepted range, n.
 
     n counts what is resampled; where it is below ten, such intervals cover the truth with the
@@ -50,12 +48,14 @@ def draw_claims(claims: pd.DataFrame) -> Figure:
     left blank; the reason stands in the table itself.
 
     Args:
-        claims: table ``claim_measurements``, of which primary rows are drawn.
+        claim_measurements: the table of this name, of which primary rows are drawn.
 
     Raises:
         DataError: if a column is missing, there are no rows, or a verdict or claim is unknown.
     """
-    views = view_claims(require(claims, _COLUMNS, name="claims"))
+    views = view_claims(check_table(claim_measurements, "claims/claim_measurements"))
+    if not views:
+        raise DataError("claims table: no rows, nothing to draw")
     groups = {group: [view for view in views if view.group == group] for group in GROUPS}
     cells = {view.claim.id: _cells(view) for view in views}
     heights = {name: _LINE * _lines(row) + _GAP for name, row in cells.items()}
@@ -88,7 +88,7 @@ def _draw_row(
     middle = top + height / 2
     axis.axhspan(top, top + height, color=color, alpha=0.10, linewidth=0)
     axis.axhline(top, color="white", linewidth=1)
-    axis.plot(0.12, middle, _SYMBOLS[verdict], color=color, markersize=5, markeredgewidth=1)
+    axis.plot(0.12, middle, VERDICT_MARKERS[verdict], color=color, markersize=5, markeredgewidth=1)
     for column, text in cells.items():
         axis.text(column.left, middle, text, va="center", fontsize=SMALL, linespacing=1.1)
 
@@ -142,5 +142,5 @@ def _handles(views: list[View]) -> list[Line2D]:
             [], [], marker=symbol, linestyle="none", color=VERDICT_COLORS[verdict], markersize=5,
             markeredgewidth=1, label=f"{verdict}: {found.count(verdict)}",
         )
-        for verdict, symbol in _SYMBOLS.items()
+        for verdict, symbol in VERDICT_MARKERS.items()
     ]  # fmt: skip

@@ -17,7 +17,6 @@ from typing import Any, ParamSpec, TypeVar
 import matplotlib as mpl
 import matplotlib.style
 import numpy as np
-import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
@@ -26,6 +25,7 @@ from numpy.typing import ArrayLike
 
 from spectral_laws.atomic import atomic_path
 from spectral_laws.figure_records import put_record
+from spectral_laws.palette import MARKERS
 from spectral_laws.provenance import Provenance
 
 COLUMN_WIDTH = 3.4
@@ -35,41 +35,7 @@ TEXT_WIDTH = 7.0
 SMALL = 6.0
 """Size of the smallest text, points."""
 
-_COLORBLIND: list[str] = list(sns.color_palette("colorblind").as_hex())
-
-MEASURED = _COLORBLIND[0]
-OUTLIER = _COLORBLIND[3]
-THEORY = "0.1"
-FAINT = "0.55"
-KIND_COLORS = {"conv": _COLORBLIND[0], "linear": _COLORBLIND[1], "head": _COLORBLIND[4]}
-READOUT_COLORS = {"identity": _COLORBLIND[0], "tanh": _COLORBLIND[1], "relu": _COLORBLIND[2]}
-METHOD_COLORS = {
-    "spectral": _COLORBLIND[0],
-    "polynomial": _COLORBLIND[3],
-    "arc_cosine": _COLORBLIND[1],
-    "rbf": _COLORBLIND[4],
-    "random_features": _COLORBLIND[2],
-    "network": _COLORBLIND[5],
-}
-METHOD_NAMES = {
-    "spectral": "spectral method",
-    "polynomial": "polynomial kernel",
-    "arc_cosine": "arc-cosine kernel",
-    "rbf": "RBF kernel",
-    "random_features": "random features",
-    "network": "network, AdamW",
-}
-DEGREE_COLORS = {1: _COLORBLIND[0], 2: _COLORBLIND[3]}
-LAYER_COLORS = {
-    "tail": _COLORBLIND[7],
-    "independent": _COLORBLIND[0],
-    "outliers": _COLORBLIND[2],
-    "same_sample": _COLORBLIND[3],
-}
-MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p")
-
 _RC: dict[str, Any] = {
-    **sns.axes_style("ticks"),
     "font.family": ["DejaVu Sans"],  # comes with matplotlib: the same on every machine
     "mathtext.fontset": "dejavusans",
     "font.size": 7.0,
@@ -101,6 +67,8 @@ _RC: dict[str, Any] = {
     "lines.markeredgewidth": 0.6,
     "errorbar.capsize": 1.5,
     "pdf.fonttype": 42,  # TrueType, embedded: text stays text
+    "patch.edgecolor": "w",
+    "patch.force_edgecolor": True,
     "savefig.dpi": 300,
 }
 
@@ -111,7 +79,7 @@ Key = TypeVar("Key", bound=Hashable)
 @contextmanager
 def house_style() -> Iterator[None]:
     """Matplotlib's defaults plus this project's, whatever the user's matplotlibrc says."""
-    with mpl.style.context(_RC, after_reset=True):
+    with mpl.style.context(["seaborn-v0_8-ticks", _RC], after_reset=True):
         yield
 
 
@@ -126,7 +94,7 @@ def styled(draw: Callable[P, Figure]) -> Callable[P, Figure]:
     return wrapper
 
 
-def save_figure(figure: Figure, pdf: Path, png: Path, **parameters: Any) -> None:  # noqa: ANN401
+def save_figure(figure: Figure, pdf: Path, png: Path, /, **parameters: Any) -> None:  # noqa: ANN401
     """Write a figure as PDF (fonts embedded) and as PNG (300 dpi), each atomically.
 
     Both hold what made them (:mod:`spectral_laws.figure_records`): the parameters, the digests of
@@ -140,7 +108,7 @@ def save_figure(figure: Figure, pdf: Path, png: Path, **parameters: Any) -> None
         parameters: what the figure depends on besides the tables.
     """
     facts = Provenance(parameters).facts()
-    facts["versions"] |= {name: version(name) for name in ("matplotlib", "seaborn")}
+    facts["versions"]["matplotlib"] = version("matplotlib")
     no_dates = {"CreationDate": None, "ModDate": None, "Creator": None, "Producer": None}
     for path, format_, metadata in ((pdf, "pdf", no_dates), (png, "png", {"Software": None})):
         drawn = io.BytesIO()

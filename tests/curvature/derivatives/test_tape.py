@@ -14,6 +14,7 @@ from spectral_laws.curvature.derivatives.gauss_newton import (
     reverse_gauss_newton,
 )
 from spectral_laws.curvature.derivatives.gradients import (
+    Batch,
     batch_gradients,
     loss_gradient,
     singular_directions,
@@ -237,7 +238,7 @@ def test_other_errors_of_the_second_derivative_are_not_hidden():
 
 def directions_of(model: nn.Module, x: Tensor, y: Tensor, *, top_k: int = 3):
     layers = find_layers(model, None)
-    gradients, _ = batch_gradients(model, layers, x, y, chunk_size=8)
+    gradients, _ = batch_gradients(Batch(model, x, y, 8), layers)
     return layers, [singular_directions(g, top_k=top_k, eps=1e-15) for g in gradients]
 
 
@@ -258,9 +259,9 @@ def test_forward_and_reverse_gauss_newton_agree_and_the_cheaper_is_taken(n_class
     model = ResNet18(in_channels=1, width=2, n_classes=n_classes).double().eval()
     x, y = torch.randn(5, 1, 8, 8).double(), torch.arange(5) % n_classes
     layers, directions = directions_of(model, x, y)
-    arguments = (model, layers, directions, x, y)
-    forward = tangent_curvatures(*arguments, chunk_size=2, second_order=False)
-    backward, loss = reverse_gauss_newton(*arguments, chunk_size=2)
+    arguments = (Batch(model, x, y, 2), layers, directions)
+    forward = tangent_curvatures(*arguments, second_order=False)
+    backward, loss = reverse_gauss_newton(*arguments)
     assert forward.exact == []
     assert forward.loss == pytest.approx(loss, rel=1e-12)
     for a, b in zip(forward.gauss_newton, backward, strict=True):
@@ -272,7 +273,7 @@ def test_forward_and_reverse_gauss_newton_agree_and_the_cheaper_is_taken(n_class
         f"{module}.tangent_curvatures",
         lambda *a, **k: taken.append("forward") or forward,
     )
-    gauss_newton_curvatures(*arguments, chunk_size=2)
+    gauss_newton_curvatures(*arguments)
     # 21 layers and up to 3 directions: about 30 forward tangents, or C - 1 reverse passes.
     assert taken == ["reverse" if n_classes == 3 else "forward"]
 
@@ -282,8 +283,8 @@ def test_tangents_and_double_backpropagation_agree_through_a_residual_network():
     model = ResNet18(in_channels=1, width=2, n_classes=3).double().eval()
     x, y = torch.randn(4, 1, 8, 8).double(), torch.arange(4) % 3
     layers, directions = directions_of(model, x, y)
-    found = tangent_curvatures(model, layers, directions, x, y, chunk_size=3)
-    expected, loss = double_backpropagation(model, layers, directions, x, y, chunk_size=4)
+    found = tangent_curvatures(Batch(model, x, y, 3), layers, directions)
+    expected, loss = double_backpropagation(Batch(model, x, y, 4), layers, directions)
     assert found.loss == pytest.approx(loss, rel=1e-12)
     for a, b, h in zip(found.exact, found.gauss_newton, expected, strict=True):
         np.testing.assert_allclose(a, h, rtol=1e-9, atol=1e-13 * float(h.abs().max()))
@@ -298,7 +299,7 @@ def test_a_batch_has_the_mean_curvature_of_its_parts(form):
     layers, directions = directions_of(model, x, y)
 
     def curvatures(part: slice) -> list[Tensor]:
-        found = tangent_curvatures(model, layers, directions, x[part], y[part], chunk_size=4)
+        found = tangent_curvatures(Batch(model, x[part], y[part], 4), layers, directions)
         return getattr(found, form)
 
     whole = curvatures(slice(None))
@@ -318,12 +319,13 @@ def test_fewer_samples_at_a_time_where_tangents_are_large(monkeypatch):
     monkeypatch.setattr(
         f"{module}.record", lambda m, part, w: sizes.append(len(part)) or record(m, part, w)
     )
-    plenty = tangent_curvatures(model, layers, directions, x, y, chunk_size=5)
+    batch = Batch(model, x, y, 5)
+    plenty = tangent_curvatures(batch, layers, directions)
     assert sizes == [2, 5, 3]
     # Three directions of four numbers; the weight has 16, but none for each sample.
     sizes.clear()
     monkeypatch.setattr(f"{module}._ELEMENTS", 2 * 3 * WIDTH)
-    scarce = tangent_curvatures(model, layers, directions, x, y, chunk_size=5)
+    scarce = tangent_curvatures(batch, layers, directions)
     assert sizes == [2, 2, 2, 2, 2]
     for a, b in zip(plenty.exact, scarce.exact, strict=True):
         torch.testing.assert_close(a, b, rtol=1e-10, atol=1e-14)

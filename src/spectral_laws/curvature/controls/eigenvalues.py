@@ -11,11 +11,10 @@ from torch import Tensor, nn
 
 from spectral_laws.artifacts import check_finite
 from spectral_laws.curvature.derivatives.directional import DirectionalSpectrum
-from spectral_laws.curvature.derivatives.gradients import summed_loss
+from spectral_laws.curvature.derivatives.gradients import Batch
 from spectral_laws.curvature.introspection.layers import (
     Layer,
     check_mode,
-    chunks,
     differentiable_attention,
     differentiable_weights,
     find_layers,
@@ -87,6 +86,7 @@ def layer_eigenvalues(
             f"n_eigenvalues and chunk_size must be positive, found {n_eigenvalues} and {chunk_size}"
         )
     check_mode(model)
+    batch = Batch(model, inputs, targets, chunk_size, label_smoothing)
     found = find_layers(model, layers)
     steps = track(found, total=len(found), label="layer eigenvalues") if progress else found
     results = []
@@ -96,42 +96,23 @@ def layer_eigenvalues(
         )
         # Fused attention has no second derivative.
         with differentiable_weights(model, [layer]), differentiable_attention():
-            block = _HessianBlock(
-                model,
-                layer,
-                inputs,
-                targets,
-                chunk_size=chunk_size,
-                label_smoothing=label_smoothing,
-            )
-            results.append(_leading(block, start, n_eigenvalues))
+            results.append(_leading(_HessianBlock(batch, layer), start, n_eigenvalues))
     return results
 
 
 class _HessianBlock:
     """Products of one layer's Hessian block with vectors."""
 
-    def __init__(
-        self,
-        model: nn.Module,
-        layer: Layer,
-        inputs: Tensor,
-        targets: Tensor,
-        *,
-        chunk_size: int,
-        label_smoothing: float,
-    ) -> None:
-        self._model, self._batch = model, (inputs, targets)
-        self._chunk_size, self._label_smoothing = chunk_size, label_smoothing
-        self.layer = layer
-        one_chunk = len(targets) <= chunk_size
+    def __init__(self, batch: Batch, layer: Layer) -> None:
+        self._batch, self.layer = batch, layer
+        one_chunk = len(batch.targets) <= batch.chunk_size
         self._kept = [*self._new_gradients()] if one_chunk else None
 
     def _new_gradients(self) -> Iterator[Tensor]:
         """Gradients of the chunks' summed losses, with their graphs."""
         weight = self.layer.weight
-        for x, y in chunks(*self._batch, self._chunk_size):
-            loss = summed_loss(self._model(x), y, label_smoothing=self._label_smoothing)
+        for x, y in self._batch.chunks():
+            loss = self._batch.summed_loss(self._batch.model(x), y)
             (gradient,) = torch.autograd.grad(loss, weight, create_graph=True, allow_unused=True)
             if gradient is None:
                 raise ValueError(f"layers: {self.layer.name!r} does not influence the logits")
@@ -151,7 +132,7 @@ class _HessianBlock:
                 materialize_grads=True,
             )
             total += product
-        found: Vector = (total / self._batch[1].numel()).flatten().cpu().numpy()
+        found: Vector = (total / self._batch.targets.numel()).flatten().cpu().numpy()
         check_finite(f"Hessian-vector product of layer {self.layer.name}", found)
         return found
 

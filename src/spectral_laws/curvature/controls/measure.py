@@ -31,13 +31,8 @@ def measure_controls(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Measure the controls on the last epoch of the first replicates, on one batch.
 
-    Returns:
-        Two tables with columns model, seed, layer_index, layer, kind, role, index, and
-
-        - eigenvalues: eigenvalue (of the layer's Hessian block, the largest first),
-          directional_curvature (h_index on the same batch), overlap (squared cosine of the
-          eigenvector and u_index v_index^T);
-        - finite differences: singular_value, directional_curvature, finite_difference, step.
+    Returned are the tables ``eigenvalues`` of each layer's Hessian block, the largest first, and
+    ``finite_differences``.
     """
     target = find_device(device)
     inputs, targets = batch_of(samples, controls.batch_size, seed=seed, device=target)

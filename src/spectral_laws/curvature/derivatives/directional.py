@@ -13,6 +13,7 @@ from spectral_laws.artifacts import check_finite
 from spectral_laws.curvature.derivatives.exact import exact_curvatures
 from spectral_laws.curvature.derivatives.gauss_newton import gauss_newton_curvatures
 from spectral_laws.curvature.derivatives.gradients import (
+    Batch,
     SingularDirections,
     batch_gradients,
     singular_directions,
@@ -141,31 +142,15 @@ def measure_directional_curvature(
     with differentiable_attention():
         structure = analyse_structure(model, found, inputs)
         _check_targets(targets, structure)
-        gradients, loss = batch_gradients(
-            model,
-            found,
-            inputs,
-            targets,
-            chunk_size=chunk_size,
-            label_smoothing=label_smoothing,
-            label="gradients" if progress else None,
-        )
+        batch = Batch(model, inputs, targets, chunk_size, label_smoothing)
+        gradients, loss = batch_gradients(batch, found, label="gradients" if progress else None)
         directions = {
             layer.name: singular_directions(
                 gradient, top_k=top_k, eps=torch.finfo(layer.weight.dtype).eps
             )
             for layer, gradient in zip(found, gradients, strict=True)
         }
-        methods = choose_methods(
-            method,
-            structure,
-            model,
-            found,
-            directions,
-            inputs,
-            targets,
-            label_smoothing=label_smoothing,
-        )
+        methods = choose_methods(method, structure, batch, found, directions)
         curvatures: dict[str, Tensor] = {}
         for name in ("gauss_newton", "exact"):
             chosen = [
@@ -175,26 +160,14 @@ def measure_directional_curvature(
             ]
             if not chosen:
                 continue
-            arguments = (model, chosen, [directions[layer.name] for layer in chosen])
+            arguments = (batch, chosen, [directions[layer.name] for layer in chosen])
             label = f"{name} curvatures" if progress else None
             if name == "exact":
-                values, second_loss = exact_curvatures(
-                    *arguments,
-                    inputs,
-                    targets,
-                    chunk_size=chunk_size,
-                    label_smoothing=label_smoothing,
-                    label=label,
-                )
+                values, second_loss = exact_curvatures(*arguments, label=label)
             else:
+                irregular = [n for n, s in structure.layers.items() if s.unsupported]
                 values, second_loss = gauss_newton_curvatures(
-                    *arguments,
-                    inputs,
-                    targets,
-                    chunk_size=chunk_size,
-                    irregular=[n for n, s in structure.layers.items() if s.unsupported],
-                    label_smoothing=label_smoothing,
-                    label=label,
+                    *arguments, irregular=irregular, label=label
                 )
             _check_repeatable(loss, second_loss)
             curvatures |= {layer.name: h for layer, h in zip(chosen, values, strict=True)}

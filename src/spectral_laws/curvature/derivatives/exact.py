@@ -4,29 +4,25 @@ import logging
 from collections.abc import Sequence
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from spectral_laws.curvature.derivatives.gradients import (
+    Batch,
     SingularDirections,
     direction_matrices,
-    summed_loss,
 )
 from spectral_laws.curvature.derivatives.tangent import tangent_curvatures
 from spectral_laws.curvature.derivatives.tape import TapeError
-from spectral_laws.curvature.introspection.layers import Layer, chunks, differentiable_weights
+from spectral_laws.curvature.introspection.layers import Layer, differentiable_weights
 
 _log = logging.getLogger(__name__)
 
 
 def exact_curvatures(
-    model: nn.Module,
+    batch: Batch,
     layers: Sequence[Layer],
     directions: Sequence[SingularDirections],
-    inputs: Tensor,
-    targets: Tensor,
     *,
-    chunk_size: int,
-    label_smoothing: float = 0.0,
     label: str | None = None,
 ) -> tuple[list[Tensor], float]:
     """Second derivatives h_k = d^2/dt^2 L(W + t u_k v_k^T) at t = 0 of the mean cross-entropy L.
@@ -35,25 +31,19 @@ def exact_curvatures(
     :func:`double_backpropagation`, with a warning in the log that says why. Returned are the (K,)
     float64 curvatures per layer, and the mean loss of the batch.
     """
-    arguments = (model, layers, directions, inputs, targets)
-    options = {"chunk_size": chunk_size, "label_smoothing": label_smoothing, "label": label}
     try:
-        found = tangent_curvatures(*arguments, **options)  # type: ignore[arg-type]
+        found = tangent_curvatures(batch, layers, directions, label=label)
     except TapeError as error:
         _log.warning("measuring by double backpropagation, which is slower: %s", error)
-        return double_backpropagation(*arguments, **options)  # type: ignore[arg-type]
+        return double_backpropagation(batch, layers, directions, label=label)
     return found.exact, found.loss
 
 
 def double_backpropagation(
-    model: nn.Module,
+    batch: Batch,
     layers: Sequence[Layer],
     directions: Sequence[SingularDirections],
-    inputs: Tensor,
-    targets: Tensor,
     *,
-    chunk_size: int,
-    label_smoothing: float = 0.0,
     label: str | None = None,
 ) -> tuple[list[Tensor], float]:
     """The same, by autograd alone: h_k = <d_k, d/dW <dL/dW, d_k>>.
@@ -67,9 +57,9 @@ def double_backpropagation(
     totals = [torch.zeros(len(d), dtype=torch.float64, device=d.device) for d in matrices]
     weights = [layer.weight for layer in layers]
     total_loss = 0.0
-    with differentiable_weights(model, layers):
-        for x, y in chunks(inputs, targets, chunk_size, label=label):
-            loss = summed_loss(model(x), y, label_smoothing=label_smoothing)
+    with differentiable_weights(batch.model, layers):
+        for x, y in batch.chunks(label):
+            loss = batch.summed_loss(batch.model(x), y)
             total_loss += loss.item()
             gradients = torch.autograd.grad(loss, weights, create_graph=True)
             for weight, gradient, total, matrix in zip(
@@ -83,5 +73,5 @@ def double_backpropagation(
                         materialize_grads=True,
                     )
                     total[k] += (product.double() * direction.double()).sum()
-    n = targets.numel()
+    n = batch.targets.numel()
     return [(total / n).cpu() for total in totals], total_loss / n

@@ -7,13 +7,12 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from spectral_laws.curvature.derivatives.gradients import SingularDirections, summed_loss
+from spectral_laws.curvature.derivatives.gradients import Batch, SingularDirections
 from spectral_laws.curvature.derivatives.tangent import tangent_curvatures
 from spectral_laws.curvature.derivatives.tape import TapeError
 from spectral_laws.curvature.introspection.layers import (
     Call,
     Layer,
-    chunks,
     differentiable_weights,
     recorded_calls,
 )
@@ -22,15 +21,11 @@ _log = logging.getLogger(__name__)
 
 
 def gauss_newton_curvatures(
-    model: nn.Module,
+    batch: Batch,
     layers: Sequence[Layer],
     directions: Sequence[SingularDirections],
-    inputs: Tensor,
-    targets: Tensor,
     *,
-    chunk_size: int,
     irregular: Collection[str] = (),
-    label_smoothing: float = 0.0,
     label: str | None = None,
 ) -> tuple[list[Tensor], float]:
     r"""Gauss-Newton quadratic forms h_k = (1/N) sum_i (J_i d_k)^T H_i (J_i d_k), d_k = u_k v_k^T.
@@ -44,33 +39,27 @@ def gauss_newton_curvatures(
     layers that the reverse pass cannot treat. Returned are the (K,) float64 curvatures per layer,
     and the mean loss of the batch.
     """
-    arguments = (model, layers, directions, inputs, targets)
-    options = {"chunk_size": chunk_size, "label_smoothing": label_smoothing, "label": label}
     with torch.no_grad():
-        logits = model(inputs[:2])
+        logits = batch.model(batch.inputs[:2])
     possible = logits.dim() == 2 and not any(layer.name in irregular for layer in layers)
     n_directions = sum(len(found.values) for found in directions)
     if possible and logits.shape[-1] - 1 <= n_directions / 2:
-        return reverse_gauss_newton(*arguments, **options)  # type: ignore[arg-type]
+        return reverse_gauss_newton(batch, layers, directions, label=label)
     try:
-        found = tangent_curvatures(*arguments, **options, second_order=False)  # type: ignore[arg-type]
+        found = tangent_curvatures(batch, layers, directions, second_order=False, label=label)
     except TapeError as error:
         if not possible:
             raise
         _log.warning("taking the reverse Gauss-Newton pass, which is slower here: %s", error)
-        return reverse_gauss_newton(*arguments, **options)  # type: ignore[arg-type]
+        return reverse_gauss_newton(batch, layers, directions, label=label)
     return found.gauss_newton, found.loss
 
 
 def reverse_gauss_newton(
-    model: nn.Module,
+    batch: Batch,
     layers: Sequence[Layer],
     directions: Sequence[SingularDirections],
-    inputs: Tensor,
-    targets: Tensor,
     *,
-    chunk_size: int,
-    label_smoothing: float = 0.0,
     label: str | None = None,
 ) -> tuple[list[Tensor], float]:
     r"""The same by reverse passes, for logits (B, C) and layers that are called once.
@@ -85,11 +74,11 @@ def reverse_gauss_newton(
     """
     work = [_Contraction(layer, found) for layer, found in zip(layers, directions, strict=True)]
     loss = 0.0
-    with differentiable_weights(model, layers):
-        for x, y in chunks(inputs, targets, chunk_size, label=label):
+    with differentiable_weights(batch.model, layers):
+        for x, y in batch.chunks(label):
             with recorded_calls(layers) as recording:
-                logits = model(x)
-            loss += summed_loss(logits.detach(), y, label_smoothing=label_smoothing).item()
+                logits = batch.model(x)
+            loss += batch.summed_loss(logits.detach(), y).item()
             calls = [recording.calls[layer.name][0] for layer in layers]
             for contraction, call in zip(work, calls, strict=True):
                 contraction.start_chunk(call)
@@ -100,7 +89,8 @@ def reverse_gauss_newton(
                 deltas = torch.autograd.grad(logits, edges, cotangent, retain_graph=True)
                 for contraction, delta in zip(work, deltas, strict=True):
                     contraction.add(delta, norms[:, r])
-    return [(contraction.total / len(targets)).cpu() for contraction in work], loss / len(targets)
+    n = len(batch.targets)
+    return [(contraction.total / n).cpu() for contraction in work], loss / n
 
 
 def output_hessian_root(logits: Tensor) -> tuple[Tensor, Tensor]:

@@ -1,6 +1,6 @@
 """Gradients of the mean cross-entropy in each layer's weight, and their singular directions."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -9,6 +9,25 @@ from torch.nn.functional import cross_entropy
 
 from spectral_laws.artifacts import check_finite
 from spectral_laws.curvature.introspection.layers import Layer, chunks, differentiable_weights
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A model, and the samples (B, ...) whose cross-entropy with ``targets`` is differentiated."""
+
+    model: nn.Module
+    inputs: Tensor
+    targets: Tensor
+    chunk_size: int
+    label_smoothing: float = 0.0
+
+    def chunks(self, label: str | None = None) -> Iterator[tuple[Tensor, Tensor]]:
+        """Pieces of at most ``chunk_size`` samples; progress is printed under ``label``."""
+        return chunks(self.inputs, self.targets, self.chunk_size, label=label)
+
+    def summed_loss(self, logits: Tensor, targets: Tensor) -> Tensor:
+        """The loss of some of the samples, see :func:`summed_loss`."""
+        return summed_loss(logits, targets, label_smoothing=self.label_smoothing)
 
 
 @dataclass(frozen=True)
@@ -28,14 +47,7 @@ class SingularDirections:
 
 
 def batch_gradients(
-    model: nn.Module,
-    layers: Sequence[Layer],
-    inputs: Tensor,
-    targets: Tensor,
-    *,
-    chunk_size: int,
-    label_smoothing: float = 0.0,
-    label: str | None = None,
+    batch: Batch, layers: Sequence[Layer], *, label: str | None = None
 ) -> tuple[list[Tensor], float]:
     """Gradients G = dL/dW of the mean cross-entropy L over the batch, and L itself.
 
@@ -44,9 +56,9 @@ def batch_gradients(
     sums = [torch.zeros_like(layer.weight, dtype=torch.float64) for layer in layers]
     total = 0.0
     weights = [layer.weight for layer in layers]
-    with differentiable_weights(model, layers):
-        for x, y in chunks(inputs, targets, chunk_size, label=label):
-            loss = summed_loss(model(x), y, label_smoothing=label_smoothing)
+    with differentiable_weights(batch.model, layers):
+        for x, y in batch.chunks(label):
+            loss = batch.summed_loss(batch.model(x), y)
             parts = torch.autograd.grad(loss, weights, allow_unused=True)
             for layer, accumulated, part in zip(layers, sums, parts, strict=True):
                 if part is None:
@@ -54,7 +66,7 @@ def batch_gradients(
                 accumulated += part
             total += loss.item()
     check_finite("loss on the measurement batch", total)
-    n = targets.numel()
+    n = batch.targets.numel()
     gradients = [gradient.flatten(1) / n for gradient in sums]
     for layer, gradient in zip(layers, gradients, strict=True):
         check_finite(f"gradient of layer {layer.name}", gradient.cpu().numpy())

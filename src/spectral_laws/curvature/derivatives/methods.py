@@ -2,14 +2,14 @@
 
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Literal
 
 import torch
-from torch import Tensor, nn
 
 from spectral_laws.curvature.derivatives.exact import double_backpropagation
 from spectral_laws.curvature.derivatives.gauss_newton import gauss_newton_curvatures
-from spectral_laws.curvature.derivatives.gradients import SingularDirections
+from spectral_laws.curvature.derivatives.gradients import Batch, SingularDirections
 from spectral_laws.curvature.derivatives.tape import TapeError
 from spectral_laws.curvature.introspection.layers import Layer
 from spectral_laws.curvature.introspection.structure import ModelStructure
@@ -29,13 +29,9 @@ while the term that is missing where the identity fails is of the size of h itse
 def choose_methods(
     method: Method,
     structure: ModelStructure,
-    model: nn.Module,
+    batch: Batch,
     layers: Sequence[Layer],
     directions: Mapping[str, SingularDirections],
-    inputs: Tensor,
-    targets: Tensor,
-    *,
-    label_smoothing: float,
 ) -> dict[str, Chosen]:
     """The method of every layer.
 
@@ -54,39 +50,27 @@ def choose_methods(
         if chosen[layer.name] == "gauss_newton" and len(directions[layer.name].values)
     ]
     if trusted:
-        for name in _disagreeing(
-            model,
-            trusted,
-            [_leading(directions[layer.name]) for layer in trusted],
-            inputs[:_SAMPLES],
-            targets[:_SAMPLES],
-            label_smoothing=label_smoothing,
-        ):
-            chosen[name] = "exact"
+        few = replace(
+            batch,
+            inputs=batch.inputs[:_SAMPLES],
+            targets=batch.targets[:_SAMPLES],
+            chunk_size=_SAMPLES,
+        )
+        leading = [_leading(directions[layer.name]) for layer in trusted]
+        chosen |= dict.fromkeys(_disagreeing(few, trusted, leading), "exact")
     return chosen
 
 
 def _disagreeing(
-    model: nn.Module,
-    layers: Sequence[Layer],
-    directions: Sequence[SingularDirections],
-    inputs: Tensor,
-    targets: Tensor,
-    *,
-    label_smoothing: float,
+    batch: Batch, layers: Sequence[Layer], directions: Sequence[SingularDirections]
 ) -> list[str]:
     """Layers whose two forms differ on a sample, each with a warning."""
-    arguments = (model, layers, directions, inputs, targets)
     try:
-        fast, _ = gauss_newton_curvatures(
-            *arguments, chunk_size=_SAMPLES, label_smoothing=label_smoothing
-        )
+        fast, _ = gauss_newton_curvatures(batch, layers, directions)
     except TapeError as error:
         _log.warning("the Gauss-Newton pass is not possible, taking the exact one: %s", error)
         return [layer.name for layer in layers]
-    slow, _ = double_backpropagation(
-        *arguments, chunk_size=_SAMPLES, label_smoothing=label_smoothing
-    )
+    slow, _ = double_backpropagation(batch, layers, directions)
     names = []
     for layer, gauss_newton, exact in zip(layers, fast, slow, strict=True):
         found, expected = float(gauss_newton), float(exact)
@@ -100,16 +84,15 @@ def _disagreeing(
                 layer.name,
                 found,
                 expected,
-                len(targets),
+                len(batch.targets),
             )
     return names
 
 
 def _leading(directions: SingularDirections) -> SingularDirections:
-    return SingularDirections(
+    return replace(
+        directions,
         values=directions.values[:1],
         left=directions.left[:, :1],
         right=directions.right[:, :1],
-        rank=directions.rank,
-        n_below_rank=directions.n_below_rank,
     )

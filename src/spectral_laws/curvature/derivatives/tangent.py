@@ -1,20 +1,20 @@
 """Exact and Gauss-Newton curvatures by first-order tangents pushed forwards through a tape."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from spectral_laws.curvature.derivatives.gradients import (
+    Batch,
     SingularDirections,
     direction_matrices,
     loss_gradient,
-    summed_loss,
 )
 from spectral_laws.curvature.derivatives.linearisation import LinearisedTape, linearise
-from spectral_laws.curvature.derivatives.tape import Tape, TapeError, record
-from spectral_laws.curvature.introspection.layers import Layer, chunks, differentiable_weights
+from spectral_laws.curvature.derivatives.tape import TapeError, record
+from spectral_laws.curvature.introspection.layers import Layer, differentiable_weights
 
 _ELEMENTS = 2**21
 """Numbers in the largest tangent (8 MB in float32): more samples at a time leave the cache."""
@@ -34,15 +34,11 @@ class TangentCurvatures:
 
 
 def tangent_curvatures(
-    model: nn.Module,
+    batch: Batch,
     layers: Sequence[Layer],
     directions: Sequence[SingularDirections],
-    inputs: Tensor,
-    targets: Tensor,
     *,
-    chunk_size: int,
     second_order: bool = True,
-    label_smoothing: float = 0.0,
     label: str | None = None,
 ) -> TangentCurvatures:
     r"""Curvatures h_k = d^2/dt^2 L(W + t d_k) at 0 of the mean cross-entropy L, d_k = u_k v_k^T.
@@ -61,39 +57,33 @@ def tangent_curvatures(
     matrices = [
         direction_matrices(layer, found) for layer, found in zip(layers, directions, strict=True)
     ]
-    device = inputs.device
+    device = batch.inputs.device
     curved = [torch.zeros(len(d), dtype=torch.float64, device=device) for d in matrices]
     gauss_newton = [torch.zeros_like(total) for total in curved]
     weights = [layer.weight for layer in layers]
-    few = inputs[:2]  # one sample alone may lose its axis
+    few = batch.inputs[:2]  # one sample alone may lose its axis
     most = max((len(d) for d in matrices), default=1) or 1
-    largest = -(-record(model, few, weights).largest // len(few))
-    size = max(1, min(chunk_size, _ELEMENTS // (most * largest)))
+    largest = -(-record(batch.model, few, weights).largest // len(few))
+    size = max(1, min(batch.chunk_size, _ELEMENTS // (most * largest)))
     loss = 0.0
-    for x, y in chunks(inputs, targets, size, label=label):
-        tape = record(model, x, weights)
+    for x, y in replace(batch, chunk_size=size).chunks(label):
+        tape = record(batch.model, x, weights)
         logits = tape.logits.double()
-        loss += summed_loss(logits, y, label_smoothing=label_smoothing).item()
-        linearised = _linearised(tape, y, label_smoothing=label_smoothing, curved=second_order)
-        _check_gradients(model, layers, linearised, x, y, label_smoothing=label_smoothing)
+        loss += batch.summed_loss(logits, y).item()
+        cotangent = loss_gradient(tape.logits, y, label_smoothing=batch.label_smoothing)
+        linearised = linearise(tape, cotangent, second_order=second_order)
+        _check_gradients(batch, layers, linearised, x, y)
         probabilities = torch.softmax(logits, dim=-1)
         for layer, d, h, h_gn in zip(layers, matrices, curved, gauss_newton, strict=True):
             tangents, extra = linearised.push(layer.weight, d)
             h += extra
             h_gn += _logit_variance(probabilities, tangents.double())
-    n = targets.numel()
+    n = batch.targets.numel()
     gauss_newton = [total.cpu() / n for total in gauss_newton]
     exact = (
         [g + h.cpu() / n for g, h in zip(gauss_newton, curved, strict=True)] if second_order else []
     )
     return TangentCurvatures(exact, gauss_newton, loss / n)
-
-
-def _linearised(
-    tape: Tape, targets: Tensor, *, label_smoothing: float, curved: bool
-) -> LinearisedTape:
-    cotangent = loss_gradient(tape.logits, targets, label_smoothing=label_smoothing)
-    return linearise(tape, cotangent, second_order=curved)
 
 
 def _logit_variance(probabilities: Tensor, tangents: Tensor) -> Tensor:
@@ -106,18 +96,16 @@ def _logit_variance(probabilities: Tensor, tangents: Tensor) -> Tensor:
 
 
 def _check_gradients(
-    model: nn.Module,
+    batch: Batch,
     layers: Sequence[Layer],
     linearised: LinearisedTape,
     inputs: Tensor,
     targets: Tensor,
-    *,
-    label_smoothing: float,
 ) -> None:
     """Compare the gradients of a chunk with autograd's, which the tape must reproduce."""
     weights = [layer.weight for layer in layers]
-    with differentiable_weights(model, layers):
-        loss = summed_loss(model(inputs), targets, label_smoothing=label_smoothing)
+    with differentiable_weights(batch.model, layers):
+        loss = batch.summed_loss(batch.model(inputs), targets)
         reference = torch.autograd.grad(loss, weights, materialize_grads=True, allow_unused=True)
     for layer, expected in zip(layers, reference, strict=True):
         found = linearised.gradients.get(id(layer.weight), torch.zeros_like(expected))

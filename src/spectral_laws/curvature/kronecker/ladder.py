@@ -6,7 +6,7 @@ the expectation over the model's labels, "positions" the coherence between posit
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from spectral_laws.artifacts import check_finite
 from spectral_laws.curvature.derivatives.directional import DirectionalSpectrum, Kind
 from spectral_laws.curvature.derivatives.gauss_newton import gauss_newton_curvatures
-from spectral_laws.curvature.derivatives.gradients import SingularDirections
+from spectral_laws.curvature.derivatives.gradients import Batch, SingularDirections
 from spectral_laws.curvature.introspection.layers import (
     Layer,
     differentiable_attention,
@@ -124,24 +124,15 @@ def measure_ladder(
     layers = find_layers(model, [spectrum.layer for spectrum in spectra])
     _check_shapes(layers, spectra)
     directions = [_directions(spectrum, inputs.device) for spectrum in spectra]
+    batch = Batch(model, inputs, targets, chunk_size, label_smoothing)
     sums, reasons, loss = sum_layers(
-        model,
-        layers,
-        directions,
-        inputs,
-        targets,
-        chunk_size=chunk_size,
-        label_smoothing=label_smoothing,
-        label="curvature ladder" if progress else None,
+        batch, layers, directions, label="curvature ladder" if progress else None
     )
     _check_loss(loss, spectra)
     forward = (
         _forward_gauss_newton(
-            model,
+            replace(batch, label_smoothing=0.0),
             [(layer, s) for layer, s in zip(layers, spectra, strict=True) if layer.name in sums],
-            inputs,
-            targets,
-            chunk_size=chunk_size,
             label="Gauss-Newton rung" if progress else None,
         )
         if targets.dim() > 1
@@ -162,13 +153,7 @@ def measure_ladder(
 
 
 def _forward_gauss_newton(
-    model: nn.Module,
-    layers: Sequence[tuple[Layer, DirectionalSpectrum]],
-    inputs: Tensor,
-    targets: Tensor,
-    *,
-    chunk_size: int,
-    label: str | None,
+    batch: Batch, layers: Sequence[tuple[Layer, DirectionalSpectrum]], *, label: str | None
 ) -> dict[str, Vector]:
     """The Gauss-Newton rung of a language model, which has too many logits for reverse passes."""
     known = {s.layer: s.directional_curvature for _, s in layers if s.method == "gauss_newton"}
@@ -187,13 +172,7 @@ def _forward_gauss_newton(
     ]
     with differentiable_attention():
         values, _ = gauss_newton_curvatures(
-            model,
-            [layer for layer, _ in missing],
-            directions,
-            inputs,
-            targets,
-            chunk_size=chunk_size,
-            label=label,
+            batch, [layer for layer, _ in missing], directions, label=label
         )
     return known | {layer.name: h.numpy() for (layer, _), h in zip(missing, values, strict=True)}
 

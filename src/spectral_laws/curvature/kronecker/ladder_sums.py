@@ -8,13 +8,12 @@ from torch.autograd.graph import GradientEdge
 
 from spectral_laws.artifacts import check_finite
 from spectral_laws.curvature.derivatives.gauss_newton import output_hessian_root
-from spectral_laws.curvature.derivatives.gradients import summed_loss
+from spectral_laws.curvature.derivatives.gradients import Batch
 from spectral_laws.curvature.introspection.layers import (
     WEIGHTED,
     Call,
     Layer,
     check_mode,
-    chunks,
     differentiable_attention,
     differentiable_weights,
     recorded_calls,
@@ -129,14 +128,10 @@ Directions = tuple[Tensor, Tensor]
 
 
 def sum_layers(
-    model: nn.Module,
+    batch: Batch,
     layers: Sequence[Layer],
     directions: Sequence[Directions],
-    inputs: Tensor,
-    targets: Tensor,
     *,
-    chunk_size: int,
-    label_smoothing: float,
     expected_factors: bool = False,
     label: str | None = None,
 ) -> tuple[dict[str, LayerSums], dict[str, str], float]:
@@ -144,13 +139,13 @@ def sum_layers(
 
     Then the reason of every other layer, and the mean loss.
     """
-    if chunk_size < 1:
-        raise ValueError(f"chunk_size must be positive, found {chunk_size}")
-    check_mode(model)
+    if batch.chunk_size < 1:
+        raise ValueError(f"chunk_size must be positive, found {batch.chunk_size}")
+    check_mode(batch.model)
     sums: dict[str, LayerSums] = {}
     # The attention of the curvatures, to the last digit.
     with differentiable_attention():
-        structure = analyse_structure(model, layers, inputs)
+        structure = analyse_structure(batch.model, layers, batch.inputs)
         reasons = {
             name: found.unsupported for name, found in structure.layers.items() if found.unsupported
         }
@@ -162,35 +157,19 @@ def sum_layers(
                     layer.module,
                     left,
                     right,
-                    expected=targets.dim() == 1,
+                    expected=batch.targets.dim() == 1,
                     expected_factor=expected_factors,
                 )
             else:
                 reasons[layer.name] = f"{type(layer.module).__name__} keeps it as a parameter"
-        loss = _accumulate(
-            model,
-            [layer for layer in layers if layer.name in sums],
-            [*sums.values()],
-            inputs,
-            targets,
-            chunk_size=chunk_size,
-            label_smoothing=label_smoothing,
-            label=label,
-        )
+        summed = [layer for layer in layers if layer.name in sums]
+        loss = _accumulate(batch, summed, [*sums.values()], label=label)
     check_finite("loss on the measurement batch", loss)
     return sums, reasons, loss
 
 
 def _accumulate(
-    model: nn.Module,
-    layers: Sequence[Layer],
-    sums: Sequence[LayerSums],
-    inputs: Tensor,
-    targets: Tensor,
-    *,
-    chunk_size: int,
-    label_smoothing: float,
-    label: str | None,
+    batch: Batch, layers: Sequence[Layer], sums: Sequence[LayerSums], *, label: str | None
 ) -> float:
     """Add a batch to ``sums``; its mean loss.
 
@@ -199,11 +178,11 @@ def _accumulate(
     backward passes. Language models have T times as many for every sequence; there it is left out.
     """
     loss = 0.0
-    with differentiable_weights(model, layers):
-        for x, y in chunks(inputs, targets, chunk_size, label=label):
+    with differentiable_weights(batch.model, layers):
+        for x, y in batch.chunks(label):
             with recorded_calls(layers) as recording:
-                logits = model(x)
-            chunk_loss = summed_loss(logits, y, label_smoothing=label_smoothing)
+                logits = batch.model(x)
+            chunk_loss = batch.summed_loss(logits, y)
             loss += chunk_loss.item()
             calls = [recording.calls[layer.name][0] for layer in layers]
             edges = [call.edge for call in calls if call.edge is not None]
@@ -213,9 +192,9 @@ def _accumulate(
             for layer_sums, call, delta in zip(sums, calls, deltas, strict=True):
                 layer_sums.start_chunk(call)
                 layer_sums.add_given(delta)
-            if targets.dim() == 1:
+            if batch.targets.dim() == 1:
                 _add_expected(logits, edges, sums)
-    return loss / targets.numel()
+    return loss / batch.targets.numel()
 
 
 def _add_expected(logits: Tensor, edges: Sequence[GradientEdge], sums: Sequence[LayerSums]) -> None:

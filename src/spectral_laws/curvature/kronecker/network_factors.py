@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from spectral_laws.curvature.derivatives.gradients import Batch
 from spectral_laws.curvature.introspection.layers import Layer, find_layers
 from spectral_laws.curvature.kronecker.ladder_sums import Directions, LayerSums, sum_layers
 
@@ -41,16 +42,8 @@ def kronecker_factors(
     """
     found = find_layers(model, layers)
     directions = [_no_directions(layer) for layer in found]
-    sums, reasons, _ = sum_layers(
-        model,
-        found,
-        directions,
-        inputs,
-        targets,
-        chunk_size=chunk_size,
-        label_smoothing=label_smoothing,
-        expected_factors=True,
-    )
+    batch = Batch(model, inputs, targets, chunk_size, label_smoothing)
+    sums, reasons, _ = sum_layers(batch, found, directions, expected_factors=True)
     for name in layers or ():
         if name in reasons:
             raise ValueError(f"layer {name!r} has no Kronecker factors: {reasons[name]}")

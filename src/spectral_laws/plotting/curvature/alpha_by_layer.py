@@ -8,9 +8,9 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MultipleLocator
 
 from spectral_laws.errors import DataError
+from spectral_laws.palette import FAINT, GROUP_COLORS
 from spectral_laws.plotting.curvature.layer_panels import layer_panels, layers_by_model
 from spectral_laws.plotting.curvature.panels import (
-    GROUP_COLORS,
     LAYER,
     check_roles,
     fitted,
@@ -20,7 +20,7 @@ from spectral_laws.plotting.curvature.panels import (
     reference,
     seed_medians,
 )
-from spectral_laws.plotting.style import FAINT, SMALL, styled, widened
+from spectral_laws.plotting.style import SMALL, styled, widened
 from spectral_laws.plotting.tables import groups, plural, seed_count, shorten
 
 PAPER_ALPHAS = {
@@ -34,9 +34,7 @@ _ROW = 0.135
 
 
 @styled
-def draw_curvature_alpha_by_layer(
-    exponents: pd.DataFrame, experiments: pd.DataFrame, *, confidence: float = 0.95
-) -> Figure:
+def draw(exponents: pd.DataFrame, experiments: pd.DataFrame, *, confidence: float = 0.95) -> Figure:
     """The exponent of h ~ sigma^alpha per layer with its bootstrap interval, one panel per model.
 
     Layers run from input (top) to output. The seeds of a layer stand one below the other; dashed

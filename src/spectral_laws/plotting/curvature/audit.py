@@ -10,8 +10,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from spectral_laws.errors import DataError
+from spectral_laws.palette import FAINT, MEASURED, OUTLIER
 from spectral_laws.plotting.curvature.panels import minus
-from spectral_laws.plotting.style import FAINT, MEASURED, OUTLIER, SMALL, TEXT_WIDTH, styled
+from spectral_laws.plotting.style import SMALL, TEXT_WIDTH, styled
 from spectral_laws.plotting.tables import plural, require
 
 _VALUES = ("author_value", "author_recomputed", "our_value")
@@ -43,7 +44,7 @@ _OURS = _Column("here", 4.5, 20)
 
 
 @styled
-def draw_curvature_audit(audit: pd.DataFrame) -> Figure:
+def draw(audit: pd.DataFrame) -> Figure:
     """One line per quantity: what the paper says, what its files hold, what is measured here.
 
     Rows of single layers are counted, not drawn. The points of a line have a scale of their own: it

@@ -6,10 +6,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from spectral_laws.fitting.loglog import MINIMUM_POINTS, fit_loglog
+from spectral_laws.palette import FAINT, GROUP_COLORS, THEORY
 from spectral_laws.plotting.corners import write_corner
 from spectral_laws.plotting.curvature.panels import (
     DASHED,
-    GROUP_COLORS,
     LAYER,
     check_roles,
     describe_layers,
@@ -22,13 +22,7 @@ from spectral_laws.plotting.curvature.panels import (
     reference,
     roles_of,
 )
-from spectral_laws.plotting.style import (
-    FAINT,
-    SMALL,
-    TEXT_WIDTH,
-    THEORY,
-    styled,
-)
+from spectral_laws.plotting.style import SMALL, TEXT_WIDTH, styled
 from spectral_laws.plotting.tables import groups
 
 _DIFFERENCES = (*LAYER, "index", "singular_value", "directional_curvature", "finite_difference",
@@ -39,7 +33,7 @@ _EIGENVALUES = (*LAYER, "index", "eigenvalue", "directional_curvature")
 
 
 @styled
-def draw_curvature_controls(
+def draw(
     finite_differences: pd.DataFrame, eigenvalues: pd.DataFrame, *, confidence: float = 0.95
 ) -> Figure:
     """Finite differences against exact curvatures, and h_1 against the largest eigenvalue.

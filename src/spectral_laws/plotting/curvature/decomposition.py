@@ -9,15 +9,10 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MultipleLocator
 
 from spectral_laws.errors import DataError
+from spectral_laws.palette import FAINT
 from spectral_laws.plotting.curvature.layer_panels import layer_panels, layers_by_model
-from spectral_laws.plotting.curvature.panels import (
-    LAYER,
-    check_roles,
-    fitted,
-    main_rows,
-    reference,
-)
-from spectral_laws.plotting.style import FAINT, SMALL, styled, widened
+from spectral_laws.plotting.curvature.panels import LAYER, check_roles, fitted, main_rows, reference
+from spectral_laws.plotting.style import SMALL, styled, widened
 from spectral_laws.plotting.tables import plural, seed_count, shorten, summarise_seeds
 
 PARTS = ("beta", "phi", "chi")
@@ -36,7 +31,7 @@ _ROW = 0.135
 
 
 @styled
-def draw_curvature_decomposition(
+def draw(
     decomposition: pd.DataFrame, experiments: pd.DataFrame, *, confidence: float = 0.95
 ) -> Figure:
     """Slopes alpha = beta + phi + chi of every layer, as stacked bars.

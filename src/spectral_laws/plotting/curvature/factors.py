@@ -6,10 +6,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from spectral_laws.palette import GROUP_COLORS, THEORY
 from spectral_laws.plotting.corners import write_corner
 from spectral_laws.plotting.curvature.panels import (
     DASHED,
-    GROUP_COLORS,
     LAYER,
     check_roles,
     describe_layers,
@@ -23,7 +23,7 @@ from spectral_laws.plotting.curvature.panels import (
     minus,
     roles_of,
 )
-from spectral_laws.plotting.style import SMALL, TEXT_WIDTH, THEORY, styled, view_points
+from spectral_laws.plotting.style import SMALL, TEXT_WIDTH, styled, view_points
 from spectral_laws.plotting.tables import groups
 
 _SPECTRA = (*LAYER, "final", "part", "index", "singular_value", "kronecker")
@@ -35,7 +35,7 @@ FACTORS = {"delta": (r"output gradients $C_\delta$", "#56b4e9"),
 
 
 @styled
-def draw_curvature_factors(
+def draw(
     spectra: pd.DataFrame,
     factor_models: pd.DataFrame,
     experiments: pd.DataFrame,

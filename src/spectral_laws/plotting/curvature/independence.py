@@ -6,11 +6,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from spectral_laws.errors import DataError
+from spectral_laws.palette import FAINT, GROUP_COLORS, THEORY
 from spectral_laws.plotting.corners import write_corner
 from spectral_laws.plotting.curvature.panels import (
     DASHED,
-    GROUP_COLORS,
     LAYER,
+    PAPER_ERROR,
     check_roles,
     describe_layers,
     draw_strip,
@@ -20,15 +21,7 @@ from spectral_laws.plotting.curvature.panels import (
     main_rows,
     median_handle,
 )
-from spectral_laws.plotting.curvature.triangle import PAPER_ERROR
-from spectral_laws.plotting.style import (
-    COLUMN_WIDTH,
-    FAINT,
-    SMALL,
-    THEORY,
-    styled,
-    view_points,
-)
+from spectral_laws.plotting.style import COLUMN_WIDTH, SMALL, styled, view_points
 from spectral_laws.plotting.tables import groups
 
 ERRORS = {
@@ -42,7 +35,7 @@ _COLUMNS = (*LAYER, "status", *ERRORS)
 
 
 @styled
-def draw_curvature_independence(
+def draw(
     independence: pd.DataFrame, experiments: pd.DataFrame, *, confidence: float = 0.95
 ) -> Figure:
     """Relative errors of s = alpha gamma, each with what it takes away from the agreement.

@@ -8,6 +8,7 @@ from matplotlib.lines import Line2D
 from scipy import stats
 
 from spectral_laws.errors import DataError
+from spectral_laws.palette import FAINT, KIND_COLORS
 from spectral_laws.plotting.corners import write_corner
 from spectral_laws.plotting.curvature.panels import (
     LAYER,
@@ -22,14 +23,7 @@ from spectral_laws.plotting.curvature.panels import (
     minus,
     reference,
 )
-from spectral_laws.plotting.style import (
-    FAINT,
-    KIND_COLORS,
-    SMALL,
-    TEXT_WIDTH,
-    styled,
-    view_points,
-)
+from spectral_laws.plotting.style import SMALL, TEXT_WIDTH, styled, view_points
 from spectral_laws.plotting.tables import groups, require
 
 _COLUMNS = (*LAYER, "ratio", "status", "median", "slope")
@@ -57,7 +51,7 @@ _WHOLE = {"c": ("exact/kronecker", "empirical"), "d": ("exact/kronecker_true", "
 
 
 @styled
-def draw_curvature_ladder(
+def draw(
     ladder: pd.DataFrame,
     exponents: pd.DataFrame,
     experiments: pd.DataFrame,

@@ -8,8 +8,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from spectral_laws.palette import GROUP_COLORS
 from spectral_laws.plotting.curvature.panels import (
-    GROUP_COLORS,
     LAYER,
     check_roles,
     describe_layers,
@@ -23,13 +23,7 @@ from spectral_laws.plotting.curvature.panels import (
     roles_of,
     seed_medians,
 )
-from spectral_laws.plotting.style import (
-    SMALL,
-    TEXT_WIDTH,
-    ordered_colors,
-    styled,
-    view_points,
-)
+from spectral_laws.plotting.style import SMALL, TEXT_WIDTH, ordered_colors, styled, view_points
 from spectral_laws.plotting.tables import plural, require, summarise_seeds
 
 _EXPERIMENTS = (
@@ -55,9 +49,7 @@ _VARIANTS = {
 
 
 @styled
-def draw_curvature_mechanisms(
-    experiments: pd.DataFrame, spectra: pd.DataFrame, *, confidence: float = 0.95
-) -> Figure:
+def draw(experiments: pd.DataFrame, spectra: pd.DataFrame, *, confidence: float = 0.95) -> Figure:
     """Eight comparisons of networks that differ in one attribute; missing ones are left out.
 
     (a) Slope of log rho_A on log sigma with and without layer normalisation. (b) Slope of log

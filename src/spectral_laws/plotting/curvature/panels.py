@@ -13,9 +13,9 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 from numpy.typing import ArrayLike
 
 from spectral_laws.errors import DataError
-from spectral_laws.plotting.style import FAINT, SMALL, label_decades
+from spectral_laws.palette import FAINT, GROUP_COLORS, ROLE_GROUPS, ROLE_NAMES
+from spectral_laws.plotting.style import SMALL, label_decades
 from spectral_laws.plotting.tables import plural, require, summarise_seeds
-from spectral_laws.settings.roles import GROUPS
 
 LAYER = ("model", "seed", "layer_index", "layer", "kind", "role")
 """Columns that name a layer of one training."""
@@ -24,35 +24,8 @@ MAIN = "architectures"
 _NARROW = 0.75  # decades below which powers of ten leave an axis without labels
 DASHED = (0, (4, 2))
 """Dash of reference levels."""
-
-GROUP_COLORS = {
-    "convolution": "#0173b2",
-    "attention": "#029e73",
-    "MLP block": "#d55e00",
-    "linear": "#de8f05",
-    "head": "#cc78bc",
-}
-"""Seaborn's colour-blind safe palette; the same as the kinds', with transformers' apart."""
-ROLE_NAMES = {
-    "conv": "conv",
-    "pointwise_conv": "1-by-1\nconv",
-    "depthwise_conv": "depth-\nwise",
-    "attention_qkv": "Q, K, V",
-    "attention_output": "attn.\noutput",
-    "mlp_up": "MLP\nup",
-    "mlp_down": "MLP\ndown",
-    "linear": "linear",
-    "patch_embedding": "patches",
-    "head": "head",
-}
-"""Roles in the order they are drawn, with short names."""
-LAWS = {
-    "lognormal": ("log-normal", "#56b4e9", "o"),
-    "power_law": ("power law", "#ca9161", "s"),
-    "exponential": ("exponential", "0.25", "^"),
-}
-"""Laws in rank of singular values: name, colour, marker; the colours are no family's."""
-ROLE_GROUPS = {role: group for group, roles in GROUPS.items() for role in roles}
+PAPER_ERROR = 1.6
+"""Median of |s - alpha gamma| / |s| in the paper, percent."""
 
 
 def check_roles(table: pd.DataFrame, columns: Sequence[str], *, name: str) -> pd.DataFrame:

@@ -6,9 +6,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
+from spectral_laws.palette import FAINT, GROUP_COLORS, THEORY
 from spectral_laws.plotting.corners import write_corner
 from spectral_laws.plotting.curvature.panels import (
-    GROUP_COLORS,
     LAYER,
     check_roles,
     describe_layers,
@@ -22,7 +22,7 @@ from spectral_laws.plotting.curvature.panels import (
     median_handle,
     reference,
 )
-from spectral_laws.plotting.style import FAINT, SMALL, TEXT_WIDTH, THEORY, styled, view_points
+from spectral_laws.plotting.style import SMALL, TEXT_WIDTH, styled, view_points
 from spectral_laws.plotting.tables import groups, seed_count, summarise_seeds
 
 _EXPONENTS = (*LAYER, "final", "status", "participation_ratio", "participation_bound")
@@ -31,9 +31,7 @@ _EXPERIMENTS = (*LAYER, "experiment", "value", "final", "status", "alpha", "part
 
 
 @styled
-def draw_curvature_participation(
-    exponents: pd.DataFrame, experiments: pd.DataFrame, *, confidence: float = 0.95
-) -> Figure:
+def draw(exponents: pd.DataFrame, experiments: pd.DataFrame, *, confidence: float = 0.95) -> Figure:
     """Participation ratios of directional curvatures, and what width and depth do.
 
     (a) PR = (sum h)^2 / sum h^2 of the positive curvatures against the paper's bound

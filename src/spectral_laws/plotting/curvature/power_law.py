@@ -8,23 +8,16 @@ from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
 from spectral_laws.errors import DataError
+from spectral_laws.palette import FAINT, GROUP_COLORS, THEORY
 from spectral_laws.plotting.corners import write_corner
 from spectral_laws.plotting.curvature.panels import (
-    GROUP_COLORS,
     LAYER,
     check_roles,
     label_logarithmic,
     main_rows,
     minus,
 )
-from spectral_laws.plotting.style import (
-    COLUMN_WIDTH,
-    FAINT,
-    SMALL,
-    TEXT_WIDTH,
-    THEORY,
-    styled,
-)
+from spectral_laws.plotting.style import COLUMN_WIDTH, SMALL, TEXT_WIDTH, styled
 from spectral_laws.plotting.tables import require, shorten
 
 _SPECTRA = (
@@ -37,7 +30,7 @@ _TRANSFORMER = ("attention_qkv", "mlp_up", "mlp_down")
 
 
 @styled
-def draw_curvature_power_law(
+def draw(
     spectra: pd.DataFrame,
     exponents: pd.DataFrame,
     experiments: pd.DataFrame,

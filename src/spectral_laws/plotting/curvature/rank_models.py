@@ -9,11 +9,10 @@ from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
 from spectral_laws.errors import DataError
+from spectral_laws.palette import FAINT, LAWS, ROLE_NAMES, THEORY
 from spectral_laws.plotting.curvature.panels import (
     DASHED,
-    LAWS,
     LAYER,
-    ROLE_NAMES,
     check_roles,
     describe_layers,
     empty_panel,
@@ -22,7 +21,7 @@ from spectral_laws.plotting.curvature.panels import (
     main_rows,
     roles_of,
 )
-from spectral_laws.plotting.style import FAINT, SMALL, TEXT_WIDTH, THEORY, styled
+from spectral_laws.plotting.style import SMALL, TEXT_WIDTH, styled
 from spectral_laws.plotting.tables import require, shorten, summarise_seeds
 
 _DASHES = {"lognormal": "-", "power_law": (0, (4, 1.5)), "exponential": (0, (1, 1.2))}
@@ -36,7 +35,7 @@ _SPECTRA = ("model", "seed", "epoch", "layer_index", "part", "index", "singular_
 
 
 @styled
-def draw_curvature_rank_models(
+def draw(
     exponents: pd.DataFrame,
     spectra: pd.DataFrame,
     experiments: pd.DataFrame,

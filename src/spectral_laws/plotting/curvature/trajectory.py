@@ -7,8 +7,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.transforms import ScaledTranslation
 
+from spectral_laws.palette import KIND_COLORS, LAWS
 from spectral_laws.plotting.curvature.panels import (
-    LAWS,
     LAYER,
     check_roles,
     empty_panel,
@@ -17,7 +17,7 @@ from spectral_laws.plotting.curvature.panels import (
     reference,
     seed_medians,
 )
-from spectral_laws.plotting.style import COLUMN_WIDTH, KIND_COLORS, TEXT_WIDTH, styled, view_points
+from spectral_laws.plotting.style import COLUMN_WIDTH, TEXT_WIDTH, styled, view_points
 from spectral_laws.plotting.tables import groups, plural, seed_count, shorten, summarise_seeds
 
 _COLUMNS = (*LAYER, "epoch", "final", "status", "alpha", "rank_model")
@@ -29,7 +29,7 @@ _LONG = 30  # epochs from which the axis is logarithmic beyond 1
 
 
 @styled
-def draw_curvature_trajectory(exponents: pd.DataFrame, *, confidence: float = 0.95) -> Figure:
+def draw(exponents: pd.DataFrame, *, confidence: float = 0.95) -> Figure:
     """Exponents alpha by kind of layer and the shares of the rank models against the epoch.
 
     One column per model that was measured before its last epoch too. Top: median over layers of

@@ -7,28 +7,20 @@ from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
 from spectral_laws.errors import DataError
+from spectral_laws.palette import FAINT, GROUP_COLORS, THEORY
 from spectral_laws.plotting.corners import write_corner
 from spectral_laws.plotting.curvature.panels import (
-    GROUP_COLORS,
     LAYER,
+    PAPER_ERROR,
     check_roles,
     fitted,
     group_handles,
     layer_count,
     main_rows,
 )
-from spectral_laws.plotting.style import (
-    COLUMN_WIDTH,
-    FAINT,
-    THEORY,
-    markers,
-    styled,
-    widened,
-)
+from spectral_laws.plotting.style import COLUMN_WIDTH, markers, styled, widened
 from spectral_laws.plotting.tables import groups, plural, seed_count, shorten
 
-PAPER_ERROR = 1.6
-"""Median relative error of the paper, percent."""
 _SLOPES = ("alpha", "gamma", "s")
 _COLUMNS = (
     *LAYER, "final", "status", "transfer_error",
@@ -37,7 +29,7 @@ _COLUMNS = (
 
 
 @styled
-def draw_curvature_triangle(exponents: pd.DataFrame, experiments: pd.DataFrame) -> Figure:
+def draw(exponents: pd.DataFrame, experiments: pd.DataFrame) -> Figure:
     """Fitted s against the product alpha gamma of the other two fits, one point per layer and seed.
 
     Where h ~ sigma^alpha and sigma ~ k^-gamma hold, h ~ k^-s with s = alpha gamma: the line.

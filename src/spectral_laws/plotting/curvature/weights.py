@@ -6,9 +6,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from spectral_laws.errors import DataError
+from spectral_laws.palette import GROUP_COLORS, THEORY
 from spectral_laws.plotting.corners import write_corner
 from spectral_laws.plotting.curvature.panels import (
-    GROUP_COLORS,
     LAYER,
     check_roles,
     describe_layers,
@@ -17,7 +17,7 @@ from spectral_laws.plotting.curvature.panels import (
     group_handles,
     main_rows,
 )
-from spectral_laws.plotting.style import COLUMN_WIDTH, THEORY, styled, widened
+from spectral_laws.plotting.style import COLUMN_WIDTH, styled, widened
 from spectral_laws.plotting.tables import groups, require
 
 _WEIGHTS = (*LAYER, "status", "decay", "tail_exponent", "tail_sigma")
@@ -33,9 +33,7 @@ _PANELS = {
 
 
 @styled
-def draw_curvature_weights(
-    weights: pd.DataFrame, exponents: pd.DataFrame, experiments: pd.DataFrame
-) -> Figure:
+def draw(weights: pd.DataFrame, exponents: pd.DataFrame, experiments: pd.DataFrame) -> Figure:
     """Two exponents of the weights' spectrum against s of h_k ~ k^-s, one point per layer and seed.
 
     Top: minus the slope of the log singular values of W on log rank, leading ones. Bottom: exponent

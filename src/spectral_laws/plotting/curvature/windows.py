@@ -5,8 +5,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from spectral_laws.errors import DataError
+from spectral_laws.palette import GROUP_COLORS
 from spectral_laws.plotting.curvature.panels import (
-    GROUP_COLORS,
     LAYER,
     check_roles,
     draw_strip,
@@ -36,9 +36,7 @@ _GAP = 0.5
 
 
 @styled
-def draw_curvature_windows(
-    windows: pd.DataFrame, experiments: pd.DataFrame, *, confidence: float = 0.95
-) -> Figure:
+def draw(windows: pd.DataFrame, experiments: pd.DataFrame, *, confidence: float = 0.95) -> Figure:
     """Exponents alpha of the leading 5, 10, top_k and all directions, and of quartiles of them.
 
     One panel per family of roles. Faint points: one layer of one seed; large ones: median over

@@ -8,6 +8,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from spectral_laws.errors import DataError
+from spectral_laws.palette import THEORY
 from spectral_laws.plotting.curvature.panels import median_handle, minus
 from spectral_laws.plotting.optimizers.panels import (
     ACCURACY,
@@ -21,7 +22,7 @@ from spectral_laws.plotting.optimizers.panels import (
     last_epochs,
     looks,
 )
-from spectral_laws.plotting.style import SMALL, TEXT_WIDTH, THEORY, styled
+from spectral_laws.plotting.style import SMALL, TEXT_WIDTH, styled
 from spectral_laws.plotting.tables import groups, require, summarise_seeds
 
 PAPER_GAINS = (1.1, 3.5)
@@ -34,7 +35,7 @@ _BAND = "0.9"
 
 
 @styled
-def draw_optimizers_gains(
+def draw(
     race: pd.DataFrame,
     tuning: pd.DataFrame,
     tuning_times: pd.DataFrame,

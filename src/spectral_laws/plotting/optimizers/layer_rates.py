@@ -7,18 +7,12 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from spectral_laws.errors import DataError
-from spectral_laws.plotting.curvature.panels import (
-    DASHED,
-    draw_medians,
-    median_handle,
-    reference,
-)
+from spectral_laws.palette import FAINT, THEORY
+from spectral_laws.plotting.curvature.panels import DASHED, draw_medians, median_handle, reference
 from spectral_laws.plotting.optimizers.panels import divergence_handle
 from spectral_laws.plotting.style import (
     COLUMN_WIDTH,
-    FAINT,
     SMALL,
-    THEORY,
     markers,
     ordered_colors,
     styled,
@@ -38,7 +32,7 @@ _BASELINE = "none"
 
 
 @styled
-def draw_optimizers_layer_rates(layer_rates: pd.DataFrame, *, confidence: float = 0.95) -> Figure:
+def draw(layer_rates: pd.DataFrame, *, confidence: float = 0.95) -> Figure:
     """Test accuracy with rates eta (s / sbar)^b per layer minus without, in points.
 
     Small points: trainings, paired by seed with the one without layer rates. Large points: mean

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.lines import Line2D
 
-from spectral_laws.plotting.style import MARKERS
+from spectral_laws.palette import MARKERS, OPTIMIZERS, OTHER_OPTIMIZERS
 from spectral_laws.plotting.tables import plural, require, shorten
 
 REFERENCE = "adamw"
@@ -66,33 +66,18 @@ LOSS = Measure(
     "AdamW's test loss minus the method's (nats per token)", "test token", (0.0, np.inf), 3,
 )  # fmt: skip
 
-# Baselines in their own colours, Spectral Newton in blues and red.
-_LOOKS = {
-    "sgd": ("SGD, momentum", "0.55"),
-    "adamw": ("AdamW", "0.1"),
-    "muon": ("Muon", "#029e73"),
-    "soap": ("SOAP", "#de8f05"),
-    "spectral_newton_1": ("Spectral Newton, \N{GREEK SMALL LETTER ALPHA} = 1", "#56b4e9"),
-    "spectral_newton_2": ("Spectral Newton, \N{GREEK SMALL LETTER ALPHA} = 2", "#0173b2"),
-    "spectral_newton_measured": (
-        "Spectral Newton, measured \N{GREEK SMALL LETTER ALPHA}", "#d55e00",
-    ),
-    "sgd_by_damping": ("SGD, rate / damping", "#ca9161"),
-}  # fmt: skip
-_SPARE = ("#cc78bc", "#a50f15", "#4b2991", "#fbafe4")
-"""Colours of methods with other names."""
-
 
 def looks(methods: Iterable[str]) -> dict[str, Look]:
     """Name, colour and marker of each method, in the order given; known ones are always alike."""
     found: dict[str, Look] = {}
     for method in dict.fromkeys(methods):
-        if method in _LOOKS:
-            name, color = _LOOKS[method]
-            marker = MARKERS[[*_LOOKS].index(method) % len(MARKERS)]
+        if method in OPTIMIZERS:
+            name, color = OPTIMIZERS[method]
+            marker = MARKERS[[*OPTIMIZERS].index(method) % len(MARKERS)]
         else:
-            others = sum(known not in _LOOKS for known in found)
-            name, color = shorten(method.replace("_", " ")), _SPARE[others % len(_SPARE)]
+            others = sum(known not in OPTIMIZERS for known in found)
+            name = shorten(method.replace("_", " "))
+            color = OTHER_OPTIMIZERS[others % len(OTHER_OPTIMIZERS)]
             marker = MARKERS[-1 - others % len(MARKERS)]
         found[method] = Look(name, color, marker)
     return found

@@ -19,12 +19,7 @@ from spectral_laws.plotting.optimizers.panels import (
     divergence_handle,
     looks,
 )
-from spectral_laws.plotting.style import (
-    COLUMN_WIDTH,
-    TEXT_WIDTH,
-    styled,
-    widened,
-)
+from spectral_laws.plotting.style import COLUMN_WIDTH, TEXT_WIDTH, styled, widened
 from spectral_laws.plotting.tables import groups, require, summarise_seeds
 
 _HIGH = (90.0, 80.0)
@@ -33,7 +28,7 @@ _COLUMNS = (*RUN, "model", "steps", "test_loss", "test_accuracy", "diverged", "n
 
 
 @styled
-def draw_optimizers_race(
+def draw(
     race: pd.DataFrame,
     race_times: pd.DataFrame,
     *,

@@ -7,9 +7,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
+from spectral_laws.palette import THEORY
 from spectral_laws.plotting.curvature.panels import DASHED, minus
 from spectral_laws.plotting.optimizers.panels import Look, looks
-from spectral_laws.plotting.style import TEXT_WIDTH, THEORY, label_decades, styled
+from spectral_laws.plotting.style import TEXT_WIDTH, label_decades, styled
 from spectral_laws.plotting.tables import plural, require, shorten
 
 DAMPING = 0.1
@@ -23,7 +24,7 @@ Vector = NDArray[np.float64]
 
 
 @styled
-def draw_optimizers_responses(responses: pd.DataFrame) -> Figure:
+def draw(responses: pd.DataFrame) -> Figure:
     """Update along each singular direction of a gradient against its singular value, per layer.
 
     Both axes are shares of a method's own largest |T_k| and of sigma_1, so shapes are compared and

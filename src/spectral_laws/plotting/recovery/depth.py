@@ -1,7 +1,6 @@
 """The advantage of depth: sample sizes of the spectral method against those of kernels."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import pandas as pd
 from matplotlib.artist import Artist
@@ -9,6 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from spectral_laws.errors import DataError
+from spectral_laws.palette import METHOD_COLORS, METHOD_NAMES
 from spectral_laws.plotting.power_fits import Bootstrap, PowerFit, crossing_fit
 from spectral_laws.plotting.recovery.panels import (
     DIRECTIONS,
@@ -26,13 +26,7 @@ from spectral_laws.plotting.recovery.panels import (
     of_study,
     seed_range,
 )
-from spectral_laws.plotting.style import (
-    METHOD_COLORS,
-    METHOD_NAMES,
-    TEXT_WIDTH,
-    markers,
-    styled,
-)
+from spectral_laws.plotting.style import TEXT_WIDTH, markers, styled
 from spectral_laws.plotting.tables import require, summarise_seeds
 
 _BASELINES = (*STUDY, "sample_size", "method", "mse")
@@ -42,30 +36,16 @@ _BELOW = r"$\downarrow$"  # mark at the lower edge
 _FLOOR = 1e-4  # a kernel that holds the target exactly goes down to rounding
 
 
-@dataclass(frozen=True)
-class DepthStudies:
-    """Names of the studies of the figure: one of each pair per degree.
-
-    Attributes:
-        linear: baselines at degree 1.
-        quadratic: baselines at degree 2.
-        spectral_linear: spectral method at degree 1.
-        spectral_quadratic: spectral method at degree 2, of one number of directions at every d.
-    """
-
-    linear: str = "depth_linear"
-    quadratic: str = "depth_quadratic"
-    spectral_linear: str = "smoothing"
-    spectral_quadratic: str = "wide"
-
-
 @styled
-def draw_recovery_depth(
+def draw(
     metrics: pd.DataFrame,
     directions: pd.DataFrame,
     baselines: pd.DataFrame,
     *,
-    studies: DepthStudies | None = None,
+    linear: str = "depth_linear",
+    quadratic: str = "depth_quadratic",
+    spectral_linear: str = "smoothing",
+    spectral_quadratic: str = "wide",
     confidence: float = 0.95,
     resamples: int = 2000,
 ) -> Figure:
@@ -81,7 +61,10 @@ def draw_recovery_depth(
         metrics: metrics table of ``recover_features``.
         directions: directions table of ``recover_features``.
         baselines: table of ``fit_baselines``.
-        studies: which studies; None takes the names of the laptop preset.
+        linear: study of the baselines at degree 1.
+        quadratic: study of the baselines at degree 2.
+        spectral_linear: study of the spectral method at degree 1.
+        spectral_quadratic: the same at degree 2, of one number of directions at every d.
         confidence: level of the intervals.
         resamples: of the bootstrap.
 
@@ -91,14 +74,10 @@ def draw_recovery_depth(
     require(metrics, METRICS, name="metrics")
     require(directions, DIRECTIONS, name="directions")
     require(baselines, _BASELINES, name="baselines")
-    names = studies or DepthStudies()
     bootstrap = Bootstrap(confidence, resamples)
     figure = Figure(figsize=(TEXT_WIDTH, 6.2), layout="constrained")
     axes = figure.subplots(2, 2)
-    pairs = (
-        (names.linear, names.spectral_linear),
-        (names.quadratic, names.spectral_quadratic),
-    )
+    pairs = (linear, spectral_linear), (quadratic, spectral_quadratic)
     for column, (deep, spectral) in enumerate(pairs):
         kernels = of_study(baselines, deep, name="baselines")
         overlaps = of_study(directions, spectral, name="directions")

@@ -8,6 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from spectral_laws.palette import FAINT, MEASURED, THEORY
 from spectral_laws.plotting.recovery.panels import (
     DIRECTIONS,
     GUIDE,
@@ -25,14 +26,7 @@ from spectral_laws.plotting.recovery.panels import (
     spread,
     staircases,
 )
-from spectral_laws.plotting.style import (
-    FAINT,
-    MEASURED,
-    TEXT_WIDTH,
-    THEORY,
-    markers,
-    styled,
-)
+from spectral_laws.plotting.style import TEXT_WIDTH, markers, styled
 from spectral_laws.plotting.tables import require, summarise_seeds
 
 _SHOWN = 6
@@ -42,7 +36,7 @@ _LOW, _HIGH = 0.1, 0.9  # cos^2 of a hidden and of a recovered direction, as in 
 
 
 @styled
-def draw_recovery_directions(
+def draw(
     directions: pd.DataFrame,
     thresholds: pd.DataFrame,
     *,

@@ -11,6 +11,7 @@ from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
 from spectral_laws.errors import DataError
+from spectral_laws.palette import LAYER_COLORS, LAYER_NAMES, THEORY
 from spectral_laws.plotting.power_fits import Bootstrap, seed_slope
 from spectral_laws.plotting.recovery.panels import (
     METRICS,
@@ -20,24 +21,12 @@ from spectral_laws.plotting.recovery.panels import (
     seed_range,
     squared_weights,
 )
-from spectral_laws.plotting.style import (
-    LAYER_COLORS,
-    TEXT_WIDTH,
-    THEORY,
-    markers,
-    styled,
-)
+from spectral_laws.plotting.style import TEXT_WIDTH, markers, styled
 from spectral_laws.plotting.tables import groups, plural, require, shorten
 
 _EXPONENTS = (
     "gamma", "n_directions", "seed", "first", "last", "second_layer", "exponent",
 )  # fmt: skip
-LAYER_NAMES = {
-    "tail": "tail sum",
-    "independent": "independent sample",
-    "outliers": "outliers only",
-    "same_sample": "same sample",
-}
 _MINIMUM_SIZES = 3
 _FIRST = 3  # direction whose threshold starts the window
 _CRITICAL = 0.5
@@ -59,7 +48,7 @@ class MeasuredExponent(NamedTuple):
 
 
 @styled
-def draw_recovery_error_exponents(
+def draw(
     error_exponents: pd.DataFrame,
     metrics: pd.DataFrame,
     *,

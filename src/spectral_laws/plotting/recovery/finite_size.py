@@ -6,6 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from spectral_laws.errors import DataError
+from spectral_laws.palette import FAINT, MEASURED, OUTLIER, THEORY
 from spectral_laws.plotting.power_fits import Bootstrap, PowerFit, crossing_fit, mean_fit
 from spectral_laws.plotting.recovery.panels import (
     DIRECTIONS,
@@ -17,7 +18,7 @@ from spectral_laws.plotting.recovery.panels import (
     of_study,
     seed_range,
 )
-from spectral_laws.plotting.style import FAINT, MEASURED, OUTLIER, TEXT_WIDTH, THEORY, styled
+from spectral_laws.plotting.style import TEXT_WIDTH, styled
 from spectral_laws.plotting.tables import groups, require, summarise_seeds
 
 _POPULATION = (
@@ -29,7 +30,7 @@ _HIDDEN, _FOUND = 0.1, 0.9  # cos^2 at the two ends of the transition, as in the
 
 
 @styled
-def draw_recovery_finite_size(
+def draw(
     population: pd.DataFrame,
     directions: pd.DataFrame,
     *,

@@ -4,8 +4,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from spectral_laws.errors import DataError
+from spectral_laws.palette import FEATURES
 from spectral_laws.plotting.recovery.panels import (
-    FEATURES,
     METRICS,
     draw_curve,
     finish_logarithmic,
@@ -20,9 +20,7 @@ from spectral_laws.plotting.tables import require
 
 
 @styled
-def draw_recovery_gamma(
-    metrics: pd.DataFrame, *, prefix: str = "gamma_", confidence: float = 0.95
-) -> Figure:
+def draw(metrics: pd.DataFrame, *, prefix: str = "gamma_", confidence: float = 0.95) -> Figure:
     """Test MSE / Var(y) and feature overlap against log n / log d, one colour per gamma.
 
     The studies are those whose names start with ``prefix``; they must differ in gamma alone. Points

@@ -5,6 +5,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from spectral_laws.palette import FAINT
 from spectral_laws.plotting.recovery.panels import (
     METRICS,
     STEPS,
@@ -18,14 +19,12 @@ from spectral_laws.plotting.recovery.panels import (
     size_handles,
     staircases,
 )
-from spectral_laws.plotting.style import COLUMN_WIDTH, FAINT, markers, styled
+from spectral_laws.plotting.style import COLUMN_WIDTH, markers, styled
 from spectral_laws.plotting.tables import require
 
 
 @styled
-def draw_recovery_mse(
-    metrics: pd.DataFrame, *, study: str = "quadratic", confidence: float = 0.95
-) -> Figure:
+def draw(metrics: pd.DataFrame, *, study: str = "quadratic", confidence: float = 0.95) -> Figure:
     """Test MSE / Var(y), with two second layers, and feature overlap against log n / log d.
 
     Points are means over seeds (of the MSE: geometric) with Student's interval, one colour and

@@ -13,7 +13,8 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormat
 from numpy.typing import ArrayLike, NDArray
 
 from spectral_laws.errors import DataError
-from spectral_laws.plotting.style import FAINT, label_decades, ordered_colors, widened
+from spectral_laws.palette import FAINT, FEATURES
+from spectral_laws.plotting.style import label_decades, ordered_colors, widened
 from spectral_laws.plotting.tables import plural, summarise_seeds
 
 STUDY = (
@@ -36,7 +37,6 @@ GUIDE = (0, (1, 1.5))
 """Dash of a guide to the eye: a slope without a level."""
 STEPS = (0, (4, 1.5))
 """Dash of the paper's laws, which hold up to a constant."""
-FEATURES = {"hermite": "true features", "equivalent": "Gaussian equivalent"}
 
 Vector = NDArray[np.float64]
 

@@ -8,6 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from spectral_laws.errors import DataError
+from spectral_laws.palette import DEGREE_COLORS, FAINT
 from spectral_laws.plotting.recovery.panels import (
     GUIDE,
     STUDY,
@@ -19,13 +20,7 @@ from spectral_laws.plotting.recovery.panels import (
     of_largest_dimension,
     seed_range,
 )
-from spectral_laws.plotting.style import (
-    COLUMN_WIDTH,
-    DEGREE_COLORS,
-    FAINT,
-    markers,
-    styled,
-)
+from spectral_laws.plotting.style import COLUMN_WIDTH, markers, styled
 from spectral_laws.plotting.tables import groups, require, summarise_seeds
 
 _COLUMNS = (
@@ -38,7 +33,7 @@ _TEACHER = ["study", "dimension", "seed"]
 
 
 @styled
-def draw_recovery_perturbation(perturbation: pd.DataFrame, *, confidence: float = 0.95) -> Figure:
+def draw(perturbation: pd.DataFrame, *, confidence: float = 0.95) -> Figure:
     """C = E C + Delta: how far its eigenvectors turn, degree 1 and 2.
 
     (a) Error of the first-order expansion against ||Delta||, at the largest d of each degree, one

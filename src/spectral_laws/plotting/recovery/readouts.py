@@ -5,6 +5,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from spectral_laws.errors import DataError
+from spectral_laws.palette import READOUT_COLORS, THEORY
 from spectral_laws.plotting.recovery.panels import (
     METRICS,
     THRESHOLDS,
@@ -18,13 +19,7 @@ from spectral_laws.plotting.recovery.panels import (
     of_layer,
     of_study,
 )
-from spectral_laws.plotting.style import (
-    READOUT_COLORS,
-    TEXT_WIDTH,
-    THEORY,
-    markers,
-    styled,
-)
+from spectral_laws.plotting.style import TEXT_WIDTH, markers, styled
 from spectral_laws.plotting.tables import require, summarise_seeds
 
 _READOUTS = ("identity", "tanh", "relu")
@@ -33,7 +28,7 @@ _SAME = ("degree", "n_directions", "gamma", "noise")
 
 
 @styled
-def draw_recovery_readouts(
+def draw(
     metrics: pd.DataFrame,
     thresholds: pd.DataFrame,
     *,

@@ -8,6 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from spectral_laws.palette import FAINT, THEORY
 from spectral_laws.plotting.recovery.panels import (
     DIRECTIONS,
     GUIDE,
@@ -23,20 +24,14 @@ from spectral_laws.plotting.recovery.panels import (
     of_study,
     seed_range,
 )
-from spectral_laws.plotting.style import (
-    COLUMN_WIDTH,
-    FAINT,
-    THEORY,
-    markers,
-    styled,
-)
+from spectral_laws.plotting.style import COLUMN_WIDTH, markers, styled
 from spectral_laws.plotting.tables import groups, plural, require, shorten, summarise_seeds
 
 _HOLLOW = "0.35"
 
 
 @styled
-def draw_recovery_sharp_theory(
+def draw(
     directions: pd.DataFrame,
     thresholds: pd.DataFrame,
     *,

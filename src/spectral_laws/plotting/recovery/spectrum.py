@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 
 from spectral_laws.artifacts import check_finite
 from spectral_laws.errors import DataError
-from spectral_laws.plotting.style import COLUMN_WIDTH, MEASURED, OUTLIER, THEORY, styled
+from spectral_laws.palette import MEASURED, OUTLIER, THEORY
+from spectral_laws.plotting.style import COLUMN_WIDTH, styled
 from spectral_laws.plotting.tables import require, seed_count, study_name
 
 _COLUMNS = (
@@ -17,7 +18,7 @@ _COLUMNS = (
 
 
 @styled
-def draw_recovery_spectrum(spectrum: pd.DataFrame) -> Figure:
+def draw(spectrum: pd.DataFrame) -> Figure:
     """Density of the eigenvalues of C = mean of (y - ybar)(F F^T - I), logarithmic in density.
 
     Points are the d1 eigenvalues of largest magnitude, those that the algorithm takes, at the
