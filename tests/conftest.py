@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from spectral_laws.tables.schemas import Schema, load_schema
+
 ROOT = Path(__file__).resolve().parents[1]
 PARTS = ["Snakefile", "config.yaml", "config", "workflow", "profiles", "src"]
 
@@ -74,6 +76,36 @@ def reference() -> Path:
     if not folder.is_dir():
         pytest.skip(f"the author's result files are not in {folder}")
     return folder
+
+
+@pytest.fixture(scope="session")
+def loose_schema():
+    """A schema of any table, in which every value may be missing."""
+
+    def make(table):
+        types = {"int64", "float64", "bool"}
+        columns = [
+            {"name": name, "dtype": str(values.dtype) if str(values.dtype) in types else "str"}
+            | {"nullable": True, "unit": "-", "meaning": "any"}
+            for name, values in table.items()
+        ]
+        about = {"name": "toy/any", "meaning": "any", "row": "any", "rule": "none"}
+        return Schema.model_validate(about | {"columns": columns})
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def complete():
+    """A table with all columns of a schema: those it lacks are zero or empty."""
+
+    def make(table, name):
+        schema = load_schema(name)
+        empty = {"int64": 0, "float64": 0.0, "bool": False, "str": ""}
+        absent = {c.name: empty[c.dtype] for c in schema.columns if c.name not in table}
+        return table.assign(**absent)[schema.names]
+
+    return make
 
 
 @pytest.fixture(scope="session")

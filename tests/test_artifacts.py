@@ -68,13 +68,13 @@ def test_bad_numbers_are_refused_by_name_and_leave_nothing(tmp_path, table, bad)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_nullable_columns_may_miss_values_but_not_be_infinite(tmp_path, table):
+def test_nullable_columns_may_miss_values_but_not_be_infinite(tmp_path, table, loose_schema):
     table.loc[1, "mse"] = np.nan
-    write_table(table, tmp_path / "t.parquet", PROVENANCE, nullable=("mse",))
+    write_table(table, tmp_path / "t.parquet", PROVENANCE, loose_schema(table))
     assert read_table(tmp_path / "t.parquet")["mse"].isna().tolist() == [False, True]
     table.loc[1, "mse"] = np.inf
     with pytest.raises(NumericalError, match="infinite"):
-        write_table(table, tmp_path / "t.parquet", PROVENANCE, nullable=("mse",))
+        write_table(table, tmp_path / "t.parquet", PROVENANCE, loose_schema(table))
 
 
 def test_a_failed_write_keeps_the_old_file_and_no_temporary(tmp_path, table, monkeypatch):

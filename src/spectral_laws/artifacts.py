@@ -28,14 +28,14 @@ from spectral_laws.provenance import (
     table_digest,
     unseal,
 )
+from spectral_laws.tables.schemas import Schema, load_schema
 
 
 def write_table(
     table: pd.DataFrame,
     path: Path,
     provenance: Provenance,
-    *,
-    nullable: tuple[str, ...] = (),
+    schema: str | Schema | None = None,
 ) -> None:
     """Write a tidy table as Parquet.
 
@@ -43,21 +43,24 @@ def write_table(
         table: one row per observation; the index is not written.
         path: final name; parent folders are made.
         provenance: kept in the Parquet schema's metadata.
-        nullable: columns in which a missing value has a meaning (say so where they are made).
+        schema: of the table, or its name, e.g. ``recovery/metrics``. A table without one may have
+            any columns, and no missing values.
 
     Raises:
-        NumericalError: if another column has NaN, or any column an infinity.
+        DataError: if the table does not fit the schema.
+        NumericalError: if it has an infinity, or without a schema a missing value.
     """
-    for name in table.columns:
-        values = table[name]
-        if name not in nullable and values.isna().any():
+    arrow = pa.Table.from_pandas(table, preserve_index=False)
+    seen = arrow.to_pandas()  # by a reader: missing values and columns of objects have one form
+    for name, values in seen.items():
+        if schema is None and values.isna().any():
             raise NumericalError(f"{path.name}: column {name!r} has missing or NaN values")
         if pd.api.types.is_float_dtype(values) and np.isinf(values.dropna().to_numpy()).any():
             raise NumericalError(f"{path.name}: column {name!r} has infinite values")
-    arrow = pa.Table.from_pandas(table, preserve_index=False)
-    # The digest of what a reader will see: a missing value has many forms in pandas.
-    content = table_digest(arrow.to_pandas())
-    record = seal(provenance.facts() | provenance.cost() | {"content": content})
+    if schema is not None:
+        schema = load_schema(schema) if isinstance(schema, str) else schema
+        schema.check(seen, source=path)
+    record = seal(provenance.facts() | provenance.cost() | {"content": table_digest(seen)})
     arrow = arrow.replace_schema_metadata((arrow.schema.metadata or {}) | record)
     with atomic_path(path) as temporary:
         pq.write_table(arrow, temporary)

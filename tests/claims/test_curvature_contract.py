@@ -6,14 +6,14 @@ import pytest
 
 from spectral_laws.artifacts import read_table, write_table
 from spectral_laws.claims.evaluation import evaluate_claims
-from spectral_laws.claims.tables import ClaimTables, read_claim_tables
-from spectral_laws.curvature.experiments import NULLABLE_EXPERIMENTS, tabulate_experiments
-from spectral_laws.curvature.fits.decomposition import NULLABLE_DECOMPOSITION, fit_decomposition
-from spectral_laws.curvature.fits.exponents import NULLABLE, fit_exponents
-from spectral_laws.curvature.fits.factor_models import NULLABLE_FACTOR_MODELS, compare_factor_models
-from spectral_laws.curvature.fits.independence import NULLABLE_INDEPENDENCE, fit_independence
-from spectral_laws.curvature.fits.ladder_slopes import NULLABLE_LADDER, fit_ladder
-from spectral_laws.curvature.fits.weight_tails import NULLABLE_WEIGHTS, fit_weight_tails
+from spectral_laws.claims.tables import NAMES, ClaimTables, read_claim_tables
+from spectral_laws.curvature.experiments import tabulate_experiments
+from spectral_laws.curvature.fits.decomposition import fit_decomposition
+from spectral_laws.curvature.fits.exponents import fit_exponents
+from spectral_laws.curvature.fits.factor_models import compare_factor_models
+from spectral_laws.curvature.fits.independence import fit_independence
+from spectral_laws.curvature.fits.ladder_slopes import fit_ladder
+from spectral_laws.curvature.fits.weight_tails import fit_weight_tails
 from spectral_laws.provenance import Provenance
 from spectral_laws.settings.curvature import Experiment, Model
 
@@ -170,17 +170,10 @@ def test_planted_exponents_come_out(claims):
     assert claims.loc["B17", "our_value"] == pytest.approx(0.0, abs=0.1)
 
 
-def test_stored_tables_give_the_same_claims(claims, tables, tmp_path):
-    nullable = {*NULLABLE, *NULLABLE_LADDER, *NULLABLE_DECOMPOSITION, *NULLABLE_INDEPENDENCE}
-    nullable |= {*NULLABLE_WEIGHTS, *NULLABLE_FACTOR_MODELS, *NULLABLE_EXPERIMENTS}
-    rungs = tables["spectra"].columns[tables["spectra"].isna().any()]
+def test_stored_tables_give_the_same_claims(claims, tables, tmp_path, complete):
     for name, table in tables.items():
-        write_table(
-            table,
-            tmp_path / f"{name}.parquet",
-            Provenance(parameters={}),
-            nullable=[*nullable, *rungs],
-        )
+        path = tmp_path / f"{name}.parquet"
+        write_table(complete(table, NAMES[name]), path, Provenance(parameters={}), NAMES[name])
     stored = read_claim_tables(sorted(tmp_path.glob("*.parquet")))
     again = evaluate_claims(stored, confidence=0.95, resamples=50, seed=1).set_index("id")
     pd.testing.assert_frame_equal(again.loc[claims.index], claims, check_dtype=False)

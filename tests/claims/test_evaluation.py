@@ -7,16 +7,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from spectral_laws.artifacts import read_provenance, read_table, write_table
+from spectral_laws.artifacts import read_provenance, read_table
 from spectral_laws.claims.evaluation import MEASUREMENTS, evaluate_claims
 from spectral_laws.claims.recovery.thresholds import measure_threshold_exponent
 from spectral_laws.claims.registry import load_claims
 from spectral_laws.claims.report import claims_csv, claims_markdown
 from spectral_laws.claims.resampling import Resampling
-from spectral_laws.claims.tables import COLUMNS, ClaimTables, read_claim_tables
+from spectral_laws.claims.tables import NAMES, ClaimTables, read_claim_tables
 from spectral_laws.claims.verdicts import VERDICTS
 from spectral_laws.errors import DataError, NoFitError
-from spectral_laws.provenance import Provenance
 from spectral_laws.rng import generator
 
 SETTINGS = {"confidence": 0.95, "resamples": 100, "seed": 11}
@@ -62,7 +61,7 @@ class Watched(ClaimTables):
     seen: ClassVar = set()
 
     def __getattribute__(self, name):
-        if name in COLUMNS:
+        if name in NAMES:
             Watched.seen.add(name)
         return super().__getattribute__(name)
 
@@ -267,12 +266,11 @@ def test_csv_has_four_significant_digits_and_reads_back(evaluated, tmp_path):
     assert pd.api.types.is_integer_dtype(back["n"])
 
 
-def test_script_writes_what_the_library_computes(tables, evaluated, tmp_path, root):
+def test_script_writes_what_the_library_computes(tables, evaluated, tmp_path, root, complete):
     paths = []
     for name in ClaimTables.__dataclass_fields__:
         path = tmp_path / f"{name}.parquet"
-        nullable = ("half_recovery", "value", "kronecker_true", "exponent")
-        write_table(getattr(tables, name), path, Provenance(parameters={}), nullable=nullable)
+        complete(getattr(tables, name), NAMES[name]).to_parquet(path)
         paths.append(str(path))
     parquet, csv, markdown = (tmp_path / "out" / f"claims.{s}" for s in ("parquet", "csv", "md"))
     script = root / "workflow" / "scripts" / "evaluate_claims.py"
@@ -287,25 +285,20 @@ def test_script_writes_what_the_library_computes(tables, evaluated, tmp_path, ro
     assert markdown.read_text(encoding="utf-8") == claims_markdown(evaluated)
 
 
-def test_files_that_are_no_table_are_named(tables, tmp_path):
+def test_files_that_are_no_table_are_named(tables, tmp_path, complete):
     with pytest.raises(DataError, match=r"nowhere/baselines\.parquet"):
         read_claim_tables([tmp_path / "nowhere" / "baselines.parquet"])
     with pytest.raises(DataError, match=r"other\.parquet: no claim rests on a table 'other'"):
         read_claim_tables([tmp_path / "other.parquet"])
     path = tmp_path / "ladder.parquet"
-    write_table(tables.ladder.drop(columns="slope"), path, Provenance(parameters={}))
+    ladder = complete(tables.ladder, "curvature/ladder")
+    ladder.drop(columns="slope").to_parquet(path)
     with pytest.raises(DataError, match="ladder table: no column slope"):
         read_claim_tables([path])
-    write_table(tables.ladder, path, Provenance(parameters={}))
-    pd.testing.assert_frame_equal(read_claim_tables([path]).ladder, tables.ladder)
+    ladder.to_parquet(path)
+    pd.testing.assert_frame_equal(read_claim_tables([path]).ladder, ladder)
     with pytest.raises(DataError, match="there is another ladder table"):
         read_claim_tables([path, path])
-
-
-def test_some_claim_rests_on_every_table():
-    """The rule gives the tables that claims name; one left out would be 'not run' in silence."""
-    named = {name.split("/")[1] for claim in load_claims() for name in claim.tables}
-    assert named == set(COLUMNS)
 
 
 def test_claims_and_fits_do_not_load_torch():

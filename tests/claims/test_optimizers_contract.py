@@ -6,11 +6,10 @@ import pytest
 
 from spectral_laws.artifacts import write_table
 from spectral_laws.claims.evaluation import evaluate_claims
-from spectral_laws.claims.tables import ClaimTables, read_claim_tables
+from spectral_laws.claims.tables import NAMES, ClaimTables, read_claim_tables
 from spectral_laws.curvature.datasets.samples import Samples
-from spectral_laws.optimizers.layer_rates import NULLABLE_LAYER_RATES, train_layer_rates
-from spectral_laws.optimizers.race import NULLABLE_TUNING, Task, train_method, tune_method
-from spectral_laws.optimizers.runs import NULLABLE_RUN
+from spectral_laws.optimizers.layer_rates import train_layer_rates
+from spectral_laws.optimizers.race import Task, train_method, tune_method
 from spectral_laws.provenance import Provenance
 from spectral_laws.settings.curvature import Model
 from spectral_laws.settings.optimizers import Method, RaceTraining, RateVariants
@@ -25,7 +24,6 @@ METHODS = {
     "spectral_newton_measured": Method(alpha="measured", **SPECTRAL),
 }
 LAYERS = {"mlp": ["layers.0", "layers.1", "head"], "gpt2": ["transformer.h.0.mlp.c_fc"]}
-NULLABLE = {"tuning": NULLABLE_TUNING, "race": NULLABLE_RUN, "layer_rates": NULLABLE_LAYER_RATES}
 SETTINGS = {"confidence": 0.95, "resamples": 50, "seed": 1}
 
 
@@ -145,7 +143,7 @@ def test_beside_stand_the_methods_that_raced(claims):
 def test_stored_tables_give_the_same_claims(claims, tables, tmp_path):
     for name, table in tables.items():
         path = tmp_path / f"{name}.parquet"
-        write_table(table, path, Provenance(parameters={}), nullable=NULLABLE[name])
+        write_table(table, path, Provenance(parameters={}), NAMES[name])
     stored = read_claim_tables(sorted(tmp_path.glob("*.parquet")))
     again = evaluate_claims(stored, **SETTINGS).set_index("id")
     pd.testing.assert_frame_equal(again.loc[claims.index], claims, check_dtype=False)

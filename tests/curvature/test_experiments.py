@@ -6,10 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from spectral_laws.artifacts import read_table, write_table
+from spectral_laws.artifacts import read_table
 from spectral_laws.curvature.experiments import Comparison, tabulate_experiments
 from spectral_laws.errors import ConfigError, DataError
-from spectral_laws.provenance import Provenance
 from spectral_laws.settings.base import parse_settings
 
 IMAGES = {"image_size": 16, "train_size": 64, "test_size": 32}
@@ -186,9 +185,8 @@ def test_no_experiments_give_an_empty_table_and_the_script_writes_the_full_one(t
     settings = comparison(widths=("width", ["mlp_few", "mlp_wide"]))
     paths = {name: tmp_path / f"{name}.parquet" for name in ("exponents", "decomposition")}
     fits = exponents(MODELS)
-    nullable = tuple(fits.columns[fits.isna().any()])
-    write_table(fits, paths["exponents"], Provenance(parameters={}), nullable=nullable)
-    write_table(decomposition(MODELS), paths["decomposition"], Provenance(parameters={}))
+    fits.to_parquet(paths["exponents"])
+    decomposition(MODELS).to_parquet(paths["decomposition"])
     output = tmp_path / "experiments.parquet"
     script = root / "workflow" / "scripts" / "compare_models.py"
     command = [sys.executable, str(script), "--comparison", settings.model_dump_json()]

@@ -10,12 +10,10 @@ import time
 
 import pytest
 
-from spectral_laws.artifacts import read_table, write_table
-from spectral_laws.claims.report import NULLABLE_CLAIMS
+from spectral_laws.artifacts import read_table
 from spectral_laws.errors import DataError
 from spectral_laws.figure_registry import load_figures
 from spectral_laws.plotting import draw_figure
-from spectral_laws.provenance import Provenance
 
 STUDIES = (
     "quadratic", "quadratic_tanh", "gamma_02", "gamma_10", "equivalent", "equivalent_tanh",
@@ -53,10 +51,9 @@ def files(
     paths = {}
     for name, table in tables.items():
         paths[name] = folder / f"{name}.parquet"
-        nullable = tuple(name for name in table if table[name].isna().any())
-        write_table(table, paths[name], Provenance(parameters={}), nullable=nullable)
+        table.to_parquet(paths[name])
     paths["claims"] = folder / "claims.parquet"
-    write_table(claims_table, paths["claims"], Provenance(parameters={}), nullable=NULLABLE_CLAIMS)
+    claims_table.to_parquet(paths["claims"])
     return paths
 
 

@@ -9,10 +9,11 @@ from spectral_laws.recovery.label_law import LabelLaw
 from spectral_laws.recovery.moment import MomentMatrix
 from spectral_laws.recovery.samples import Samples
 from spectral_laws.recovery.spectrum import lanczos_quadrature, moment_spectrum, tabulate_spectrum
-from spectral_laws.recovery.study import STUDY_COLUMNS, draw_teacher
+from spectral_laws.recovery.study import draw_teacher
 from spectral_laws.recovery.teacher import Teacher
 from spectral_laws.recovery.theory import bulk_density, bulk_edges
 from spectral_laws.settings.recovery import SpectrumPoint, TeacherFamily
+from spectral_laws.tables.schemas import load_schema
 
 
 @pytest.fixture(scope="module")
@@ -71,9 +72,7 @@ FAMILY = TeacherFamily.model_validate_json(
 def test_table():
     point = SpectrumPoint(study="tiny", dimension=8, sample_exponent=3.0)
     table = tabulate_spectrum(FAMILY, point, seed=5)
-    assert list(table.columns) == [
-        *STUDY_COLUMNS, "sample_size", "eigenvalue", "mass", "density", "edge_low", "edge_high",
-    ]  # fmt: skip
+    load_schema("recovery/spectrum").check(table)
     assert len(table) == 36
     assert set(table["sample_size"]) == {512}
     assert table["mass"].sum() == pytest.approx(1.0)

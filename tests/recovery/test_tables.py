@@ -14,11 +14,12 @@ from spectral_laws.errors import ConfigError
 from spectral_laws.recovery.recover import _DENSE_SHARE as DENSE_SHARE
 from spectral_laws.recovery.recover import _SMALL_SHARE as SMALL_SHARE
 from spectral_laws.recovery.recover import recover_equivalent, recover_features
-from spectral_laws.recovery.study import STUDY_COLUMNS, draw_teacher
-from spectral_laws.recovery.tables import NULLABLE_THRESHOLDS, tabulate_recovery
+from spectral_laws.recovery.study import draw_teacher
+from spectral_laws.recovery.tables import tabulate_recovery
 from spectral_laws.recovery.teacher import Teacher
 from spectral_laws.rng import torch_seed
 from spectral_laws.settings.recovery import Estimator, Evaluation, SampleExponents, TeacherFamily
+from spectral_laws.tables.schemas import load_schema
 
 ROOT = Path(__file__).resolve().parents[2]
 FAMILY = TeacherFamily.model_validate_json(
@@ -60,26 +61,15 @@ def tables(family):
 
 
 def test_columns(tables, family):
-    assert list(tables.metrics.columns) == [
-        *STUDY_COLUMNS, "sample_size", "second_layer", "mse", "predicted_mse", "feature_overlap",
-        "predicted_overlap", "n_recovered", "n_outliers", "n_spurious", "tail_mse", "edge_low",
-        "edge_high", "iterations", "residual",
-    ]  # fmt: skip
-    assert list(tables.directions.columns) == [
-        *STUDY_COLUMNS, "sample_size", "direction", "weight", "cos2", "predicted_cos2",
-        "matched_overlap", "eigenvalue", "localisation", "threshold",
-    ]  # fmt: skip
-    assert list(tables.thresholds.columns) == [
-        *STUDY_COLUMNS, "direction", "weight", "threshold", "half_recovery", "censored",
-        "predicted_half_recovery",
-    ]  # fmt: skip
+    for name, table in tables._asdict().items():
+        load_schema(f"recovery/{name}").check(table)
     sizes = family.sample_exponents.sample_sizes(16)
     assert len(tables.metrics) == 2 * 3 * len(sizes)
     assert len(tables.directions) == 2 * 4 * len(sizes)
     assert tables.thresholds["direction"].tolist() == [1, 2, 3, 4] * 2
     for table in tables:
         assert table["seed"].unique().tolist() == [1, 2]
-        head = table[list(STUDY_COLUMNS)[:-1]].drop_duplicates().iloc[0].to_dict()
+        head = table[list(table.columns)[:9]].drop_duplicates().iloc[0].to_dict()
         assert head == {
             "study": "tiny",
             "features": family.features,
@@ -94,13 +84,11 @@ def test_columns(tables, family):
 
 
 def test_only_half_recovery_may_be_missing(tables):
-    assert NULLABLE_THRESHOLDS == ("half_recovery", "predicted_half_recovery")
+    missing = ["half_recovery", "predicted_half_recovery"]
     for table in tables:
-        numbers = table.select_dtypes("number").drop(
-            columns=list(NULLABLE_THRESHOLDS), errors="ignore"
-        )
+        numbers = table.select_dtypes("number").drop(columns=missing, errors="ignore")
         assert np.isfinite(numbers.to_numpy()).all()
-    for name in NULLABLE_THRESHOLDS:
+    for name in missing:
         assert tables.thresholds[name].dtype == np.float64
 
 

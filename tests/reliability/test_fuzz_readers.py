@@ -106,10 +106,10 @@ PROVENANCE = Provenance({"gamma": 0.4}, 3)
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory) -> dict[str, bytes]:
+def whole(tmp_path_factory, loose_schema) -> dict[str, bytes]:
     """Contents of sound files, by suffix."""
     folder = tmp_path_factory.mktemp("whole")
-    write_table(TABLE, folder / "t.parquet", PROVENANCE, nullable=("note", "low"))
+    write_table(TABLE, folder / "t.parquet", PROVENANCE, loose_schema(TABLE))
     write_arrays(ARRAYS, folder / "a.safetensors", PROVENANCE)
     return {path.suffix: path.read_bytes() for path in folder.iterdir()}
 

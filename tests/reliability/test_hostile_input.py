@@ -481,17 +481,20 @@ def test_a_share_out_of_range_is_named(call, tmp_path, value):
 
 
 def test_tables_that_are_no_parts_of_one_are_not_collected(call, tmp_path):
-    first = pd.DataFrame({"a": [1], "b": [0.5]})
+    first = pd.DataFrame({"race": ["a"], "method": ["sgd"], "seed": 0, "epoch": 1, "seconds": 0.5})
     paths = [tmp_path / "1.parquet", tmp_path / "2.parquet"]
     write_table(first, paths[0], Provenance({}))
     for other, message in (
-        (first.rename(columns={"b": "c"}), f"{paths[1]}: other columns than {paths[0]}"),
-        (first.assign(more=1), f"{paths[1]}: other columns than {paths[0]}"),
-        (first.assign(b="x"), f"{paths[1]}: column b holds"),
+        (first.rename(columns={"epoch": "c"}), "no column epoch"),
+        (first.assign(more=1), "column more is not in its schema"),
+        (first.assign(seconds="x"), "column seconds is str, not float64"),
     ):
         write_table(other, paths[1], Provenance({}))
-        result = call("collect_tables", *paths, output=tmp_path / "out.parquet")
-        assert_refused(result, message, tmp_path)
+        options = {"schema": "optimizers/race_times", "output": tmp_path / "out.parquet"}
+        result = call("collect_tables", *paths, **options)
+        assert_refused(result, f"{paths[1]}: optimizers/race_times table: {message}", tmp_path)
+    result = call("collect_tables", *paths, schema="unknown", output=tmp_path / "out.parquet")
+    assert_refused(result, "no schema of a table 'unknown'; there are recovery/metrics", tmp_path)
 
 
 def test_experiments_of_unknown_models_or_data_are_named(call, tmp_path):

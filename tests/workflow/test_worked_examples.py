@@ -13,8 +13,8 @@ import pytest
 
 from spectral_laws.artifacts import read_table, write_table
 from spectral_laws.claims.registry import load_claims
-from spectral_laws.claims.tables import COLUMNS
 from spectral_laws.provenance import Provenance
+from spectral_laws.tables.schemas import load_schema
 
 EXAMPLES = ("A data set", "A model", "A figure", "A claim")
 STEP = re.compile(
@@ -94,22 +94,16 @@ def write_example(folder, section):
         yield str(path.relative_to(folder))
 
 
-def write_tables(root, folder):
+def write_tables(root, folder, complete):
     """What the figure and the claim are made from, as the tests of claims make it."""
     spec = importlib.util.spec_from_file_location("world", root / "tests/claims/conftest.py")
     world = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(world)
     fits = world.make_exponents(models=world.MAIN)
-    tables = {name: pd.DataFrame(columns=columns) for name, columns in COLUMNS.items()}
-    tables |= {"exponents": fits, "experiments": world.make_experiments(fits)}
-    for path in {path for claim in load_claims() for path in claim.tables}:
-        table = tables[path.split("/")[1]]
-        write_table(
-            table,
-            folder / "results/smoke" / f"{path}.parquet",
-            Provenance(parameters={}),
-            nullable=("value",),
-        )
+    tables = {"curvature/exponents": fits, "curvature/experiments": world.make_experiments(fits)}
+    for name in {name for claim in load_claims() for name in claim.tables}:
+        table = complete(tables.get(name, pd.DataFrame(columns=load_schema(name).names)), name)
+        write_table(table, folder / f"results/smoke/{name}.parquet", Provenance({}), name)
 
 
 @pytest.fixture
@@ -125,7 +119,7 @@ def examples(root, project):
     return "".join(sections[title] for title in EXAMPLES), sorted(touched)
 
 
-def test_the_examples_work(root, project, examples):
+def test_the_examples_work(root, project, examples, complete):
     text, touched = examples
     folder = project.folder
 
@@ -150,7 +144,7 @@ def test_the_examples_work(root, project, examples):
     run(".venv/bin/ruff", "check", *python)
     run(".venv/bin/ruff", "format", "--check", *python)
 
-    write_tables(root, folder)
+    write_tables(root, folder, complete)
     run(".venv/bin/snakemake", "--cores", "1", *targets, "--allowed-rules", *MADE)
     assert all((folder / target).exists() for target in targets)
     assert set(read_table(folder / targets[0])["role"]) == {"conv", "head"}

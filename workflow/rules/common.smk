@@ -13,6 +13,7 @@ from spectral_laws.config import load_preset, parse_config
 from spectral_laws.errors import ConfigError
 from spectral_laws.figure_registry import load_figures, module_path
 from spectral_laws.sources import source_files
+from spectral_laws.tables.schemas import load_schema, table_names
 
 PYTHON = shlex.quote(sys.executable)
 SCRIPTS = "workflow/scripts"
@@ -29,35 +30,7 @@ PAPERS = {
 }
 """Categories of the report, by the part of the project that a figure or table belongs to."""
 
-TABLES = [
-    "recovery/metrics",
-    "recovery/directions",
-    "recovery/thresholds",
-    "recovery/baselines",
-    "recovery/spectrum",
-    "recovery/perturbation",
-    "recovery/population",
-    "recovery/error_exponents",
-    "curvature/spectra",
-    "curvature/factors",
-    "curvature/history",
-    "curvature/exponents",
-    "curvature/ladder",
-    "curvature/decomposition",
-    "curvature/factor_models",
-    "curvature/independence",
-    "curvature/windows",
-    "curvature/weights",
-    "curvature/experiments",
-    "curvature/eigenvalues",
-    "curvature/finite_differences",
-    "optimizers/tuning",
-    "optimizers/tuning_times",
-    "optimizers/race",
-    "optimizers/race_times",
-    "optimizers/layer_rates",
-    "optimizers/responses",
-]
+TABLES = [name for name in table_names() if load_schema(name).product]
 
 try:
     ACTIVE = parse_config(config, source=" + ".join(str(path) for path in workflow.configfiles))

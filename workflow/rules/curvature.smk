@@ -218,7 +218,8 @@ rule collect_curvature:
         mem_mb=1000,
         runtime=10,
     shell:
-        "{PYTHON} {SCRIPTS}/collect_tables.py --output {output} {input.tables} > {log} 2>&1"
+        "{PYTHON} {SCRIPTS}/collect_tables.py --schema curvature/{wildcards.table} --output {output}"
+        " {input.tables} > {log} 2>&1"
 
 
 rule collect_controls:
@@ -237,7 +238,8 @@ rule collect_controls:
         mem_mb=1000,
         runtime=10,
     shell:
-        "{PYTHON} {SCRIPTS}/collect_tables.py --output {output} {input.tables} > {log} 2>&1"
+        "{PYTHON} {SCRIPTS}/collect_tables.py --schema curvature/{wildcards.table} --output {output}"
+        " {input.tables} > {log} 2>&1"
 
 
 rule fit_exponents:

@@ -138,7 +138,8 @@ rule collect_race:
         mem_mb=1000,
         runtime=10,
     shell:
-        "{PYTHON} {SCRIPTS}/collect_tables.py --output {output} {input.tables} > {log} 2>&1"
+        "{PYTHON} {SCRIPTS}/collect_tables.py --schema optimizers/{wildcards.table} --output {output}"
+        " {input.tables} > {log} 2>&1"
 
 
 rule train_layer_rates:
@@ -200,7 +201,8 @@ rule collect_layer_rates:
         mem_mb=1000,
         runtime=10,
     shell:
-        "{PYTHON} {SCRIPTS}/collect_tables.py --output {output} {input.tables} > {log} 2>&1"
+        "{PYTHON} {SCRIPTS}/collect_tables.py --schema optimizers/layer_rates --output {output}"
+        " {input.tables} > {log} 2>&1"
 
 
 def responding_race(wildcards):

@@ -212,4 +212,5 @@ rule collect_recovery:
         mem_mb=1000,
         runtime=10,
     shell:
-        "{PYTHON} {SCRIPTS}/collect_tables.py --output {output} {input.tables} > {log} 2>&1"
+        "{PYTHON} {SCRIPTS}/collect_tables.py --schema recovery/{wildcards.table} --output {output}"
+        " {input.tables} > {log} 2>&1"

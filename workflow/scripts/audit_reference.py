@@ -33,7 +33,7 @@ def main(
         **intervals.model_dump(),
     )
     table = audit.audit_reference(folder, ours)
-    write_table(table, output, provenance, nullable=audit.NULLABLE_AUDIT)
+    write_table(table, output, provenance, "curvature/audit")
     with atomic_path(markdown) as temporary:
         temporary.write_text(audit.audit_markdown(table), encoding="utf-8")
 

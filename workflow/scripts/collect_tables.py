@@ -5,32 +5,24 @@ from typing import Annotated
 
 import pandas as pd
 import typer
-from pandas.api.types import is_numeric_dtype
 
 from spectral_laws.artifacts import read_table, write_table
 from spectral_laws.cli import run
-from spectral_laws.errors import DataError
 from spectral_laws.provenance import Provenance
+from spectral_laws.tables.schemas import load_schema
 
 
 def main(
-    tables: Annotated[list[Path], typer.Argument(help="Parquet tables with the same columns.")],
+    tables: Annotated[list[Path], typer.Argument(help="Parquet tables of one schema.")],
+    schema: Annotated[str, typer.Option(help="Its name, e.g. recovery/metrics.")],
     output: Annotated[Path, typer.Option(help="Parquet table to write.")],
 ) -> None:
     """Concatenate tables, in the order given."""
     provenance = Provenance(parameters={"tables": [str(path) for path in tables]})
     parts = [read_table(path) for path in tables]
-    kinds: dict[str, pd.Series] = {}
     for path, part in zip(tables, parts, strict=True):
-        if list(part.columns) != list(parts[0].columns):
-            raise DataError(f"{path}: other columns than {tables[0]}; they are no parts of a table")
-        for name in part.columns[part.notna().any()]:
-            if is_numeric_dtype(part[name]) != is_numeric_dtype(kinds.setdefault(name, part[name])):
-                raise DataError(f"{path}: column {name} holds another kind of value than before")
-    table = pd.concat(parts, ignore_index=True)
-    # A missing value may stay where the job that made the table allowed it.
-    nullable = tuple(str(name) for name in table if any(part[name].isna().any() for part in parts))
-    write_table(table, output, provenance, nullable=nullable)
+        load_schema(schema).check(part, source=path)
+    write_table(pd.concat(parts, ignore_index=True), output, provenance, schema)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ import typer
 from spectral_laws.artifacts import read_table, write_table
 from spectral_laws.cli import run, settings_option
 from spectral_laws.curvature.experiments import (
-    NULLABLE_EXPERIMENTS,
     Comparison,
     tabulate_experiments,
 )
@@ -32,7 +31,7 @@ def main(
         exponents=read_table(exponents),
         decomposition=read_table(decomposition),
     )
-    write_table(table, output, provenance, nullable=NULLABLE_EXPERIMENTS)
+    write_table(table, output, provenance, "curvature/experiments")
 
 
 if __name__ == "__main__":

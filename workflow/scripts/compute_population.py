@@ -19,7 +19,8 @@ def main(
 ) -> None:
     """Compute the eigenvectors of the population moment matrix at each dimension and seed."""
     provenance = Provenance({"population": population.model_dump(mode="json")}, seed)
-    write_table(tabulate_population(population, seed=seed), output, provenance)
+    table = tabulate_population(population, seed=seed)
+    write_table(table, output, provenance, "recovery/population")
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ def main(
     parameters = {"study": study.model_dump(mode="json"), "point": point.model_dump()}
     provenance = Provenance(parameters, seed, device)
     table = tabulate_spectrum(study, point, seed=seed, memory_mb=memory_mb, device=device)
-    write_table(table, output, provenance)
+    write_table(table, output, provenance, "recovery/spectrum")
 
 
 if __name__ == "__main__":

@@ -7,12 +7,12 @@ import typer
 
 from spectral_laws.claims.evaluation import evaluate_claims
 from spectral_laws.claims.report import write_claims
-from spectral_laws.claims.tables import COLUMNS, read_claim_tables
+from spectral_laws.claims.tables import NAMES, read_claim_tables
 from spectral_laws.cli import run, settings_option
 from spectral_laws.provenance import Provenance
 from spectral_laws.settings.base import Intervals
 
-TABLES = f"Measured tables, each file named after its table: {', '.join(COLUMNS)}."
+TABLES = f"Measured tables, each file named after its table: {', '.join(NAMES)}."
 
 
 def main(

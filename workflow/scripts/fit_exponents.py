@@ -7,7 +7,7 @@ import typer
 
 from spectral_laws.artifacts import read_table, write_table
 from spectral_laws.cli import run, settings_option
-from spectral_laws.curvature.fits.exponents import NULLABLE, fit_exponents
+from spectral_laws.curvature.fits.exponents import fit_exponents
 from spectral_laws.provenance import Provenance
 from spectral_laws.settings.base import Intervals
 
@@ -23,7 +23,7 @@ def main(
     options = intervals.model_dump() | {"top_k": top_k}
     provenance = Provenance(parameters={"spectra": str(spectra)} | options, seed=seed)
     table = fit_exponents(read_table(spectra), seed=seed, **options)
-    write_table(table, output, provenance, nullable=NULLABLE)
+    write_table(table, output, provenance, "curvature/exponents")
 
 
 if __name__ == "__main__":

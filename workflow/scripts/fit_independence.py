@@ -7,7 +7,7 @@ import typer
 
 from spectral_laws.artifacts import read_table, write_table
 from spectral_laws.cli import run
-from spectral_laws.curvature.fits.independence import NULLABLE_INDEPENDENCE, fit_independence
+from spectral_laws.curvature.fits.independence import fit_independence
 from spectral_laws.provenance import Provenance
 
 
@@ -22,7 +22,7 @@ def main(
     parameters = {"spectra": str(spectra), "top_k": top_k, "permutations": permutations}
     provenance = Provenance(parameters=parameters, seed=seed)
     table = fit_independence(read_table(spectra), top_k=top_k, permutations=permutations, seed=seed)
-    write_table(table, output, provenance, nullable=NULLABLE_INDEPENDENCE)
+    write_table(table, output, provenance, "curvature/independence")
 
 
 if __name__ == "__main__":

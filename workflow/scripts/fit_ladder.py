@@ -7,9 +7,9 @@ import typer
 
 from spectral_laws.artifacts import read_table, write_table
 from spectral_laws.cli import run, settings_option
-from spectral_laws.curvature.fits.decomposition import NULLABLE_DECOMPOSITION, fit_decomposition
-from spectral_laws.curvature.fits.factor_models import NULLABLE_FACTOR_MODELS, compare_factor_models
-from spectral_laws.curvature.fits.ladder_slopes import NULLABLE_LADDER, fit_ladder
+from spectral_laws.curvature.fits.decomposition import fit_decomposition
+from spectral_laws.curvature.fits.factor_models import compare_factor_models
+from spectral_laws.curvature.fits.ladder_slopes import fit_ladder
 from spectral_laws.provenance import Provenance
 from spectral_laws.settings.base import Intervals
 
@@ -28,11 +28,11 @@ def main(
     parameters = {"spectra": str(spectra), "top_k": top_k, "intervals": intervals.model_dump()}
     provenance = Provenance(parameters=parameters | {"factors": str(factors)}, seed=seed)
     table, options = read_table(spectra), intervals.model_dump() | {"top_k": top_k, "seed": seed}
-    write_table(fit_ladder(table, **options), ladder, provenance, nullable=NULLABLE_LADDER)
+    write_table(fit_ladder(table, **options), ladder, provenance, "curvature/ladder")
     parts = fit_decomposition(table, **options)
-    write_table(parts, decomposition, provenance, nullable=NULLABLE_DECOMPOSITION)
+    write_table(parts, decomposition, provenance, "curvature/decomposition")
     models = compare_factor_models(read_table(factors), table, top_k=top_k)
-    write_table(models, factor_models, provenance, nullable=NULLABLE_FACTOR_MODELS)
+    write_table(models, factor_models, provenance, "curvature/factor_models")
 
 
 if __name__ == "__main__":

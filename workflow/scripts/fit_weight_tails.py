@@ -7,7 +7,7 @@ import typer
 
 from spectral_laws.artifacts import read_table, write_table
 from spectral_laws.cli import run
-from spectral_laws.curvature.fits.weight_tails import NULLABLE_WEIGHTS, fit_weight_tails
+from spectral_laws.curvature.fits.weight_tails import fit_weight_tails
 from spectral_laws.curvature.training.checkpoints import last_epochs, read_networks
 from spectral_laws.errors import ConfigError
 from spectral_laws.provenance import Provenance
@@ -31,7 +31,7 @@ def main(
         for seed, epoch in last_epochs(trained).items()
     }
     table = fit_weight_tails(weights, read_table(spectra))
-    write_table(table, output, provenance, nullable=NULLABLE_WEIGHTS)
+    write_table(table, output, provenance, "curvature/weights")
 
 
 if __name__ == "__main__":

@@ -43,8 +43,8 @@ def main(
         label_smoothing=label_smoothing,
         device=device,
     )
-    write_table(tables[0], eigenvalues, provenance)
-    write_table(tables[1], differences, provenance)
+    write_table(tables[0], eigenvalues, provenance, "curvature/eigenvalues")
+    write_table(tables[1], differences, provenance, "curvature/finite_differences")
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import typer
 from spectral_laws.artifacts import write_table
 from spectral_laws.cli import run, settings_option
 from spectral_laws.curvature.datasets.samples import Samples
-from spectral_laws.curvature.spectra import RUNGS, measure_networks
+from spectral_laws.curvature.spectra import measure_networks
 from spectral_laws.curvature.training.checkpoints import read_networks
 from spectral_laws.provenance import Provenance
 from spectral_laws.settings.base import share
@@ -43,8 +43,8 @@ def main(
         label_smoothing=label_smoothing,
         device=device,
     )
-    write_table(tables[0], spectra, provenance, nullable=RUNGS)
-    write_table(tables[1], factors, provenance)
+    write_table(tables[0], spectra, provenance, "curvature/spectra")
+    write_table(tables[1], factors, provenance, "curvature/factors")
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ def main(
     parameters = {"study_name": study_name, "study": study.model_dump(mode="json")}
     provenance = Provenance(parameters, seed)
     table = tabulate_perturbation(study_name, study, seed=seed, memory_mb=memory_mb)
-    write_table(table, output, provenance)
+    write_table(table, output, provenance, "recovery/perturbation")
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ def main(
     provenance = Provenance(parameters | {"model": model.model_dump()}, seed, device)
     task = Task(race_name, model, model_name, Samples.read(data_file), training, seed, device)
     table = measure_responses(task, read_table(exponents), responses)
-    write_table(table, output, provenance)
+    write_table(table, output, provenance, "optimizers/responses")
 
 
 if __name__ == "__main__":

@@ -19,7 +19,8 @@ def main(
 ) -> None:
     """Fit the exponents for every gamma, width and draw of the signs."""
     provenance = Provenance({"exponents": exponents.model_dump(mode="json")}, seed)
-    write_table(tabulate_error_exponents(exponents, seed=seed), output, provenance)
+    table = tabulate_error_exponents(exponents, seed=seed)
+    write_table(table, output, provenance, "recovery/error_exponents")
 
 
 if __name__ == "__main__":

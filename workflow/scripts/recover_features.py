@@ -8,7 +8,7 @@ import typer
 from spectral_laws.artifacts import write_table
 from spectral_laws.cli import run, settings_option
 from spectral_laws.provenance import Provenance
-from spectral_laws.recovery.tables import NULLABLE_THRESHOLDS, tabulate_recovery
+from spectral_laws.recovery.tables import tabulate_recovery
 from spectral_laws.settings.base import replicates
 from spectral_laws.settings.recovery import Estimator, Evaluation, TeacherFamily
 
@@ -42,9 +42,9 @@ def main(
         seed=seed,
         device=device,
     )
-    write_table(tables.metrics, metrics, provenance)
-    write_table(tables.directions, directions, provenance)
-    write_table(tables.thresholds, thresholds, provenance, nullable=NULLABLE_THRESHOLDS)
+    write_table(tables.metrics, metrics, provenance, "recovery/metrics")
+    write_table(tables.directions, directions, provenance, "recovery/directions")
+    write_table(tables.thresholds, thresholds, provenance, "recovery/thresholds")
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import typer
 from spectral_laws.artifacts import read_table, write_table
 from spectral_laws.cli import run, settings_option
 from spectral_laws.curvature.datasets.samples import Samples
-from spectral_laws.optimizers.layer_rates import NULLABLE_LAYER_RATES, train_layer_rates
+from spectral_laws.optimizers.layer_rates import train_layer_rates
 from spectral_laws.optimizers.race import Task
 from spectral_laws.provenance import Provenance
 from spectral_laws.settings.curvature import Model
@@ -41,7 +41,7 @@ def main(
     )
     tables = read_table(history), read_table(exponents)
     done = train_layer_rates(task, method, *tables, layer_rates, replicates=range(seeds))
-    write_table(done.table, output, provenance, nullable=NULLABLE_LAYER_RATES)
+    write_table(done.table, output, provenance, "optimizers/layer_rates")
     done.discard()
 
 

@@ -9,7 +9,6 @@ from spectral_laws.artifacts import read_table, write_table
 from spectral_laws.cli import run, settings_option
 from spectral_laws.curvature.datasets.samples import Samples
 from spectral_laws.optimizers.race import Task, train_method
-from spectral_laws.optimizers.runs import NULLABLE_RUN
 from spectral_laws.provenance import Provenance
 from spectral_laws.settings.curvature import Model
 from spectral_laws.settings.optimizers import Method, RaceTraining
@@ -43,8 +42,8 @@ def main(
     measured = None if exponents is None else read_table(exponents)
     tuned, replicates = read_table(tuning), range(seeds)
     done = train_method(task, method, tuned, measured, name=method_name, replicates=replicates)
-    write_table(done.table, output, provenance, nullable=NULLABLE_RUN)
-    write_table(done.times, times, provenance)
+    write_table(done.table, output, provenance, "optimizers/race")
+    write_table(done.times, times, provenance, "optimizers/race_times")
     done.discard()
 
 

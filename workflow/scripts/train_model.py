@@ -43,7 +43,7 @@ def main(
         scratch=scratch,
     )
     write_arrays(pack_networks(trained.networks), checkpoints, provenance)
-    write_table(trained.history, history, provenance)
+    write_table(trained.history, history, provenance, "curvature/history")
     trained.discard_states()
 
 

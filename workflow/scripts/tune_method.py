@@ -8,7 +8,7 @@ import typer
 from spectral_laws.artifacts import read_table, write_table
 from spectral_laws.cli import run, settings_option
 from spectral_laws.curvature.datasets.samples import Samples
-from spectral_laws.optimizers.race import NULLABLE_TUNING, Task, tune_method
+from spectral_laws.optimizers.race import Task, tune_method
 from spectral_laws.provenance import Provenance
 from spectral_laws.settings.curvature import Model
 from spectral_laws.settings.optimizers import Method, RaceTraining
@@ -40,8 +40,8 @@ def main(
     )
     measured = None if exponents is None else read_table(exponents)
     tuned = tune_method(task, method, measured, name=method_name, replicates=seeds)
-    write_table(tuned.table, output, provenance, nullable=NULLABLE_TUNING)
-    write_table(tuned.times, times, provenance)
+    write_table(tuned.table, output, provenance, "optimizers/tuning")
+    write_table(tuned.times, times, provenance, "optimizers/tuning_times")
     tuned.discard()
 
 

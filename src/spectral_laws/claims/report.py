@@ -11,9 +11,6 @@ from spectral_laws.atomic import atomic_path
 from spectral_laws.claims.verdicts import VERDICTS, value_text
 from spectral_laws.provenance import Provenance
 
-NULLABLE_CLAIMS = ("our_value", "ci_low", "ci_high", "n")
-"""Missing where nothing was measured, or where there is no interval."""
-
 PAPERS = {
     "recovery": "Sequential feature recovery (arXiv:2605.14567)",
     "curvature": "Loss curvature (arXiv:2606.02596)",
@@ -101,7 +98,7 @@ def write_claims(
     table: pd.DataFrame, *, parquet: Path, csv: Path, markdown: Path, provenance: Provenance
 ) -> None:
     """Write the table, with provenance, and both texts, each complete or not at all."""
-    write_table(table, parquet, provenance, nullable=NULLABLE_CLAIMS)
+    write_table(table, parquet, provenance, "claims/claims")
     for path, text in ((csv, claims_csv(table)), (markdown, claims_markdown(table))):
         with atomic_path(path) as temporary:
             temporary.write_text(text, encoding="utf-8")

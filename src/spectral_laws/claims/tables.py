@@ -7,78 +7,12 @@ from pathlib import Path
 import pandas as pd
 
 from spectral_laws.artifacts import read_table
+from spectral_laws.claims.registry import load_claims
 from spectral_laws.errors import DataError, NoFitError
+from spectral_laws.tables.schemas import check_table
 
-_STUDY = (
-    "study",
-    "features",
-    "degree",
-    "dimension",
-    "feature_dimension",
-    "n_directions",
-    "gamma",
-    "readout",
-    "noise",
-    "seed",
-)
-_LAYER = ("model", "seed", "layer_index", "layer", "role")
-_DIRECTION = (*_STUDY, "sample_size", "direction")
-COLUMNS: dict[str, tuple[str, ...]] = {
-    "metrics": (*_STUDY, "sample_size", "second_layer", "mse"),
-    "directions": (*_DIRECTION, "cos2", "predicted_cos2"),
-    "thresholds": (
-        *(*_STUDY, "direction", "weight"),
-        *("half_recovery", "censored", "predicted_half_recovery"),
-    ),
-    "baselines": (*_STUDY, "sample_size", "method", "mse"),
-    "perturbation": (
-        *(*_DIRECTION, "operator_norm", "sin_theta"),
-        *("expansion_error", "davis_kahan", "resolved"),
-    ),
-    "error_exponents": (
-        *("gamma", "n_directions", "seed", "first", "last"),
-        *("second_layer", "exponent"),
-    ),
-    "spectra": (
-        *(*_LAYER, "final", "part", "index", "singular_value"),
-        *("kronecker", "kronecker_true", "rho_delta"),
-    ),
-    "exponents": (
-        *(*_LAYER, "epoch", "final", "n_directions", "status", "alpha", "s"),
-        *("transfer_error", "transfer_error_sorted"),
-        *("participation_ratio", "participation_bound", "rank_model"),
-    ),
-    "ladder": (*_LAYER, "ratio", "median", "slope", "slope_low", "slope_high", "status"),
-    "decomposition": (*_LAYER, "identity_gap", "kronecker_gap", "r_kronecker", "status"),
-    "independence": (
-        *_LAYER,
-        "error_same",
-        "error_halves",
-        "error_repeat",
-        "error_permuted",
-        "error_free",
-    ),
-    "weights": (*_LAYER, "decay", "tail_exponent"),
-    "factor_models": (*_LAYER, "factor", "same"),
-    "finite_differences": (
-        *(*_LAYER, "singular_value", "directional_curvature"),
-        *("finite_difference", "step"),
-    ),
-    "experiments": (
-        *("experiment", "over", "variant", "value", *_LAYER, "final", "status"),
-        *("alpha", "participation_ratio", "phi_a", "phi_delta"),
-    ),
-    "race": (
-        *("race", "task", "model", "train_size", "steps", "method", "seed", "epoch"),
-        *("test_loss", "test_accuracy", "diverged", "n_test"),
-    ),
-    "tuning": ("race", "method", "learning_rate", "trainings", "chosen"),
-    "layer_rates": (
-        *("race", "model", "seed", "variant", "exponent"),
-        *("n_scaled", "test_accuracy", "diverged", "n_test"),
-    ),
-}
-"""Columns each table must have; it may have more."""
+NAMES = {name.split("/")[1]: name for claim in load_claims() for name in claim.tables}
+"""Schemas of the tables that claims rest on, by the name of their file."""
 
 
 @dataclass(frozen=True)
@@ -104,9 +38,6 @@ class ClaimTables:
         race: trainings of every tuned optimizer, one row per training and epoch.
         tuning: trainings on the grids of the optimizers, one row per training.
         layer_rates: trainings with learning rates per layer, one row per training.
-
-    Raises:
-        DataError: if a table lacks a column of :data:`COLUMNS`.
     """
 
     metrics: pd.DataFrame | None = None
@@ -128,13 +59,6 @@ class ClaimTables:
     tuning: pd.DataFrame | None = None
     layer_rates: pd.DataFrame | None = None
 
-    def __post_init__(self) -> None:
-        for name, columns in COLUMNS.items():
-            table = getattr(self, name)
-            missing = [c for c in columns if table is not None and c not in table.columns]
-            if missing:
-                raise DataError(f"{name} table: no column {', '.join(missing)}")
-
     def require(self, name: str) -> pd.DataFrame:
         """The table called ``name``.
 
@@ -151,17 +75,17 @@ def read_claim_tables(paths: Sequence[Path]) -> ClaimTables:
     """Read Parquet files, each named after its table, as in ``metrics.parquet``.
 
     Raises:
-        DataError: if a name is none of :data:`COLUMNS` or comes twice, a file is missing or
+        DataError: if a name is none of :data:`NAMES` or comes twice, a file is missing or
             damaged, or a table lacks a column.
     """
     tables: dict[str, pd.DataFrame] = {}
     for path in paths:
         name = path.stem
-        if name not in COLUMNS:
+        if name not in NAMES:
             raise DataError(
-                f"{path}: no claim rests on a table {name!r}; there are {', '.join(COLUMNS)}"
+                f"{path}: no claim rests on a table {name!r}; there are {', '.join(NAMES)}"
             )
         if name in tables:
             raise DataError(f"{path}: there is another {name} table")
-        tables[name] = read_table(path)
+        tables[name] = check_table(read_table(path), NAMES[name])
     return ClaimTables(**tables)

@@ -11,19 +11,12 @@ from spectral_laws.errors import ConfigError, DataError
 from spectral_laws.settings.base import Name, Settings
 from spectral_laws.settings.curvature import Experiment, Model
 from spectral_laws.settings.data import Data, n_classes_of, task_of
+from spectral_laws.tables.schemas import load_schema
 
 _KEY = ["model", "seed", "layer_index", "layer"]
 _ROWS = ["model", "seed", "epoch", "final", "layer_index", "layer", "kind", "role"]
 _FITS = ["status", "reason", "alpha", "gamma", "s", "participation_ratio", "rank_model"]
 _SLOPES = ["phi_a", "phi_delta"]
-_COLUMNS = ["experiment", "over", "variant", "value", *_ROWS, *_FITS, *_SLOPES]
-
-NULLABLE_EXPERIMENTS = (
-    *("value", "alpha", "gamma", "s", "participation_ratio", "rank_model"),
-    *_SLOPES,
-)
-"""``value`` is missing where the attribute is no number, exponents where there is no fit, slopes of
-alignments also before the last epoch and where the layer has no Kronecker factors."""
 
 
 class Comparison(Settings):
@@ -75,7 +68,7 @@ def tabulate_experiments(
     slopes = decomposition[[*_KEY, *_SLOPES]].assign(final=True)
     rows = exponents[[*_ROWS, *_FITS]].assign(final=exponents["final"].astype(bool))
     rows = rows.merge(slopes, on=[*_KEY, "final"], how="left", validate="many_to_one")
-    parts = [pd.DataFrame(columns=_COLUMNS)]
+    parts: list[pd.DataFrame] = []
     for name, experiment in experiments.items():
         values = {
             model: _attribute(experiment.over, models[model], f"{name} ({model})", n_classes, tasks)
@@ -96,11 +89,10 @@ def tabulate_experiments(
                     over=experiment.over,
                     variant=_text(value),
                     value=float("nan") if isinstance(value, str | bool) else float(value),
-                )[_COLUMNS]
+                )
             )
-    filled = [part for part in parts if len(part)] or parts
-    numbers = [name for name in NULLABLE_EXPERIMENTS if name != "rank_model"]
-    return pd.concat(filled, ignore_index=True).astype(dict.fromkeys(numbers, "float64"))
+    whole = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+    return load_schema("curvature/experiments").frame(whole)
 
 
 def _attribute(

@@ -22,6 +22,7 @@ from spectral_laws.curvature.training.checkpoints import Arrays, last_epochs, lo
 from spectral_laws.device import find_device
 from spectral_laws.errors import DataError
 from spectral_laws.settings.curvature import Measurement, Model
+from spectral_laws.tables.schemas import load_schema
 
 RUNGS = (
     "gauss_newton",
@@ -207,7 +208,7 @@ def factors_table(
 ) -> pd.DataFrame:
     """Leading ``top_k`` eigenvalues of both Kronecker factors of every layer that has them."""
     names = {"model": place["model"], "seed": place["seed"]}
-    tables = [pd.DataFrame(columns=FACTOR_COLUMNS)]
+    tables = [pd.DataFrame(columns=load_schema("curvature/factors").names)]
     for i, (spectrum, ladder) in enumerate(zip(spectra, ladders, strict=True)):
         for factor, values in (("delta", ladder.delta), ("a", ladder.a)):
             if values is None:
@@ -224,19 +225,3 @@ def factors_table(
             }
             tables.append(pd.DataFrame(columns))
     return pd.concat(tables[1:] or tables, ignore_index=True)
-
-
-FACTOR_COLUMNS = (
-    "model",
-    "seed",
-    "layer_index",
-    "layer",
-    "kind",
-    "role",
-    "factor",
-    "size",
-    "participation_rank",
-    "entropy_rank",
-    "index",
-    "eigenvalue",
-)

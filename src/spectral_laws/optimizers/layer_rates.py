@@ -13,9 +13,6 @@ from spectral_laws.optimizers.race import RaceTable, Task
 from spectral_laws.optimizers.runs import Choice
 from spectral_laws.settings.optimizers import Method, RateVariants
 
-NULLABLE_LAYER_RATES = ("exponent", "test_loss")
-"""Missing for the random control, and for trainings that diverged."""
-
 _RESULTS = ("test_loss", "test_accuracy", "diverged")
 
 

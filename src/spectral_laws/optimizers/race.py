@@ -19,9 +19,6 @@ from spectral_laws.optimizers.runs import Choice, n_batches, run_training, split
 from spectral_laws.settings.curvature import Model
 from spectral_laws.settings.optimizers import Method, RaceTraining
 
-NULLABLE_TUNING = ("validation_loss",)
-"""Missing for trainings that diverged."""
-
 
 @dataclass(frozen=True)
 class RaceTable:

@@ -22,23 +22,13 @@ from spectral_laws.errors import DataError, NumericalError
 from spectral_laws.optimizers.methods import ScheduledOptimizer, build_optimizer
 from spectral_laws.provenance import Provenance
 from spectral_laws.settings.optimizers import Method, RaceTraining
+from spectral_laws.tables.schemas import load_schema
 
 logger = logging.getLogger(__name__)
-
-NULLABLE_RUN = ("train_loss", "test_loss")
-"""Missing from the epoch on in which a training diverged."""
 
 LinAlgError = torch.linalg.LinAlgError  # type: ignore[attr-defined]
 
 _FORMAT = 1  # of the scratch file; raise it when its meaning changes
-_TYPES = {
-    "epoch": "int64",
-    "train_loss": "float64",
-    "test_loss": "float64",
-    "test_accuracy": "float64",
-    "diverged": "bool",
-    "seconds": "float64",
-}
 
 
 @dataclass(frozen=True)
@@ -126,16 +116,16 @@ def run_training(
                 kept.unlink(missing_ok=True)
     history = _train(model, samples, training, choice, seed=seed, device=device)
     if kept is not None:
-        write_table(history, kept, Provenance({"seed": seed}, seed, str(device)),
-                    nullable=NULLABLE_RUN)  # fmt: skip
+        provenance = Provenance({"seed": seed}, seed, str(device))
+        write_table(history, kept, provenance, "optimizers/training")
     return history, kept
 
 
 def _read_kept(path: Path, training: RaceTraining) -> pd.DataFrame:
     """The result of a finished training."""
     table = read_table(path)
-    types = {str(name): str(dtype) for name, dtype in table.dtypes.items()}
-    if types != _TYPES or table["epoch"].tolist() != list(range(1, training.epochs + 1)):
+    load_schema("optimizers/training").check(table, source=path)
+    if table["epoch"].tolist() != list(range(1, training.epochs + 1)):
         raise DataError(f"{path}: not the epochs 1 to {training.epochs} of a training")
     return table
 

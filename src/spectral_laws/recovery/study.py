@@ -8,19 +8,6 @@ from spectral_laws.errors import ConfigError
 from spectral_laws.recovery.teacher import Teacher
 from spectral_laws.settings.recovery import TeacherFamily
 
-STUDY_COLUMNS = (
-    "study",
-    "features",
-    "degree",
-    "dimension",
-    "feature_dimension",
-    "n_directions",
-    "gamma",
-    "readout",
-    "noise",
-    "seed",
-)
-
 
 def draw_teacher(family: TeacherFamily, *, dimension: int, replicate: int, seed: int) -> Teacher:
     """The teacher of one dimension and replicate, with true Hermite features.

@@ -17,6 +17,7 @@ from spectral_laws.recovery.teacher import draw_weights
 from spectral_laws.recovery.theory import SECOND_LAYERS
 from spectral_laws.rng import generator
 from spectral_laws.settings.recovery import Estimator, Evaluation, TeacherFamily
+from spectral_laws.tables.schemas import load_schema
 
 Rows = list[dict[str, object]]
 Vector = NDArray[np.float64]
@@ -34,10 +35,6 @@ class RecoveryTables(NamedTuple):
     # ``below`` or ``above`` (the grid does not hold the crossing), and likewise
     # ``predicted_half_recovery``, from the sharp theory on the same grid.
     thresholds: pd.DataFrame
-
-
-NULLABLE_THRESHOLDS = ("half_recovery", "predicted_half_recovery")
-"""Columns of ``thresholds`` that may be missing."""
 
 
 def tabulate_recovery(
@@ -147,7 +144,7 @@ def _tabulate_teacher(
         table(
             [row for recovery in recoveries for row in _direction_rows(weights, limits, recovery)]
         ),
-        halves.astype(dict.fromkeys(NULLABLE_THRESHOLDS, "float64")),
+        load_schema("recovery/thresholds").frame(halves),
     )
 
 

@@ -7,19 +7,13 @@ import pandas as pd
 import pytest
 
 from spectral_laws.artifacts import read_provenance, read_table, write_table
-from spectral_laws.curvature.fits.exponents import NULLABLE, fit_exponents
+from spectral_laws.curvature.fits.exponents import fit_exponents
 from spectral_laws.errors import DataError, NumericalError
 from spectral_laws.fitting.participation import participation_ratio, participation_ratio_bound
 from spectral_laws.provenance import Provenance
+from spectral_laws.tables.schemas import load_schema
 
 SETTINGS = {"top_k": 20, "confidence": 0.95, "resamples": 200, "seed": 3}
-COLUMNS = [
-    *("model", "architecture", "seed", "epoch", "final", "layer_index", "layer", "kind", "role"),
-    *("n_directions", "n_used", "n_nonpositive", "n_below_rank", "status", "reason"),
-    *("alpha", "alpha_low", "alpha_high", "alpha_stderr", "alpha_r2"),
-    *("gamma", "gamma_low", "gamma_high", "gamma_stderr", "gamma_r2"),
-    *("s", "s_low", "s_high", "s_stderr", "s_r2", "transfer_error"),
-]
 RANK_MODEL = ["rank_model", "bic_power_law", "bic_exponential", "bic_lognormal"]
 
 
@@ -117,8 +111,9 @@ def test_too_few_entries_is_no_fit_with_missing_numbers():
     assert (bad["status"], good["status"]) == ("no fit", "fit")
     assert bad["reason"] == "4 of 20 directions have h > 0 and sigma > 0; a fit needs 5"
     assert good["reason"] == ""
-    assert bad[[name for name in NULLABLE if name not in RANK_MODEL]].isna().all()
-    assert good[list(NULLABLE)].notna().all()
+    nullable = load_schema("curvature/exponents").nullable
+    assert bad[[name for name in nullable if name not in RANK_MODEL]].isna().all()
+    assert good[nullable].notna().all()
     assert (bad["n_used"], bad["n_nonpositive"]) == (4, 16)
     assert (bad[RANK_MODEL] == good[RANK_MODEL]).all()  # of the same singular values
 
@@ -152,7 +147,7 @@ def test_layer_without_gradient_is_no_fit_and_has_no_direction():
     assert list(table["status"]) == ["fit", "no fit"]
     dead = table.iloc[1]
     assert dead["reason"] == "the layer's gradient is zero: it has no singular direction"
-    assert dead[list(NULLABLE)].isna().all()
+    assert dead[load_schema("curvature/exponents").nullable].isna().all()
     assert (dead["n_directions"], dead["n_used"], dead["n_nonpositive"]) == (0, 0, 0)
     assert dead["n_below_rank"] == 20
     assert (dead["epoch"], dead["role"]) == (7, "conv")
@@ -226,14 +221,13 @@ def test_every_epoch_is_a_row_of_its_own():
     assert table["alpha"].is_monotonic_increasing
 
 
-def test_columns_and_round_trip_through_parquet(tmp_path):
+def test_round_trip_through_parquet(tmp_path):
     sigma, h = power_law(noise=0.1)
     table = fit_exponents(
         pd.concat([layer(sigma, h), layer(sigma, -h, name="bad", index=1)]), **SETTINGS
     )
-    assert list(table.columns[: len(COLUMNS)]) == COLUMNS
     path = tmp_path / "exponents.parquet"
-    write_table(table, path, Provenance(parameters={}), nullable=NULLABLE)
+    write_table(table, path, Provenance(parameters={}), "curvature/exponents")
     pd.testing.assert_frame_equal(read_table(path), table, check_dtype=False)
 
 

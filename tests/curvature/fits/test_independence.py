@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from spectral_laws.artifacts import read_table, write_table
 from spectral_laws.curvature.fits.independence import (
-    NULLABLE_INDEPENDENCE,
     fit_independence,
     fit_transfer,
     free_error,
@@ -19,6 +18,7 @@ from spectral_laws.curvature.fits.independence import (
 )
 from spectral_laws.errors import DataError
 from spectral_laws.provenance import Provenance
+from spectral_laws.tables.schemas import load_schema
 
 SETTINGS = {"top_k": 20, "permutations": 500, "seed": 3}
 K = np.arange(1.0, 21)
@@ -193,7 +193,7 @@ def test_layers_without_halves_are_left_out_and_layers_without_a_fit_say_so():
     assert table["reason"][2].endswith("(s = 0)")
     assert table["reason"][3] == "second part of the batch: no direction"
     assert list(table["n_used"]) == [20, 20, 20, 20]
-    assert table.loc[1:, list(NULLABLE_INDEPENDENCE)].isna().all(axis=None)
+    assert table.loc[1:, load_schema("curvature/independence").nullable].isna().all(axis=None)
 
 
 def test_a_network_needs_all_parts_and_shuffles_are_seeded():

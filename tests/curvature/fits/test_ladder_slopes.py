@@ -9,17 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spectral_laws.artifacts import read_table, write_table
+from spectral_laws.artifacts import read_table
 from spectral_laws.curvature.fits.decomposition import (
     FACTORS,
-    NULLABLE_DECOMPOSITION,
     SLOPES,
     fit_decomposition,
 )
-from spectral_laws.curvature.fits.factor_models import NULLABLE_FACTOR_MODELS, compare_factor_models
-from spectral_laws.curvature.fits.ladder_slopes import NULLABLE_LADDER, RATIOS, fit_ladder
+from spectral_laws.curvature.fits.factor_models import compare_factor_models
+from spectral_laws.curvature.fits.ladder_slopes import RATIOS, fit_ladder
 from spectral_laws.errors import DataError, NumericalError
-from spectral_laws.provenance import Provenance
+from spectral_laws.tables.schemas import load_schema
 
 SETTINGS = {"top_k": 20, "confidence": 0.95, "resamples": 200, "seed": 3}
 EMPIRICAL = ("gauss_newton", "fisher", "positions", "kronecker")
@@ -109,7 +108,7 @@ def test_unmeasured_curvatures_are_no_fit_with_a_reason():
     absent = first[first["status"] == "no fit"]
     assert [*absent.index] == [*RATIOS][5:]
     assert absent["reason"].str.contains("_true was not measured").all()
-    assert absent[list(NULLABLE_LADDER)].isna().all(axis=None)
+    assert absent[load_schema("curvature/ladder").nullable].isna().all(axis=None)
     assert (fitted[fitted["layer"] == "tied"]["status"] == "no fit").all()
 
 
@@ -187,7 +186,7 @@ def test_layers_without_gradient_have_neither_ladder_nor_decomposition(rung):
     row = fit_decomposition(table, **SETTINGS).iloc[1]
     assert (row["layer"], row["status"]) == ("dead", "no fit")
     assert row["reason"] == "the layer's gradient is zero: it has no singular direction"
-    assert row[list(NULLABLE_DECOMPOSITION)].isna().all()
+    assert row[load_schema("curvature/decomposition").nullable].isna().all()
     assert list(row[["n_used", "n_dropped", "n_nonpositive", "n_beyond_rank"]]) == [0, 0, 0, 0]
     ladder = fit_ladder(table, **SETTINGS)
     ratios = ladder[ladder["layer"] == "dead"]
@@ -195,7 +194,7 @@ def test_layers_without_gradient_have_neither_ladder_nor_decomposition(rung):
     assert (ratios["status"] == "no fit").all()
     assert (ratios["reason"] != "").all()
     assert (ratios[["n_used", "n_dropped"]] == 0).all(axis=None)
-    assert ratios[list(NULLABLE_LADDER)].isna().all(axis=None)
+    assert ratios[load_schema("curvature/ladder").nullable].isna().all(axis=None)
 
 
 def test_decomposition_finds_every_slope_of_exact_laws():
@@ -247,7 +246,7 @@ def test_layers_without_factors_or_entries_have_no_decomposition():
     assert "not measured" in table["reason"][1]
     assert table["reason"][2].startswith("4 of 20 directions have h, sigma, Kronecker")
     assert list(table["n_used"]) == [20, 0, 4]
-    assert table.loc[1:, list(NULLABLE_DECOMPOSITION)].isna().all(axis=None)
+    assert table.loc[1:, load_schema("curvature/decomposition").nullable].isna().all(axis=None)
 
 
 def test_constant_kronecker_curvature_has_no_correlation():
@@ -297,7 +296,7 @@ def test_factors_of_small_rank_have_no_model_and_strangers_are_refused():
     row = compare_factor_models(few, layer(), top_k=20).iloc[0]
     assert row["status"] == "no fit"
     assert row["reason"].startswith("factor: 3 of 20")
-    assert row[list(NULLABLE_FACTOR_MODELS)].isna().all()
+    assert row[["rank_model", "gradient_rank_model", "same"]].isna().all()
     with pytest.raises(DataError, match="not in the spectra"):
         compare_factor_models(few, layer(index=3), top_k=20)
     with pytest.raises(DataError, match="index of factor delta of net, seed 0, layer layer"):
@@ -314,9 +313,8 @@ def test_script_writes_the_three_tables(tmp_path, root):
     spectra = pd.concat([spectra, layer(name="tied", index=1)])
     factors = pd.concat([factor_rows(1 / K, "delta"), factor_rows(K[:3], "a")])
     paths = {name: tmp_path / f"{name}.parquet" for name in ("spectra", "factors")}
-    nullable = (*EMPIRICAL, *TRUE, *FACTORS)
-    write_table(spectra, paths["spectra"], Provenance(parameters={}), nullable=nullable)
-    write_table(factors, paths["factors"], Provenance(parameters={}))
+    spectra.to_parquet(paths["spectra"])
+    factors.to_parquet(paths["factors"])
     script = root / "workflow" / "scripts" / "fit_ladder.py"
     command = [sys.executable, str(script), "--seed", "3", "--top-k", "20"]
     command += ["--intervals", '{"confidence": 0.95, "resamples": 200}']

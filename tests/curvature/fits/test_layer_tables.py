@@ -5,10 +5,11 @@ import pandas as pd
 import pytest
 
 from spectral_laws.curvature.fits.factor_models import compare_factor_models
-from spectral_laws.curvature.fits.independence import NULLABLE_INDEPENDENCE, fit_independence
+from spectral_laws.curvature.fits.independence import fit_independence
 from spectral_laws.curvature.fits.layer_tables import measured_layers, require_entries
 from spectral_laws.curvature.fits.weight_tails import fit_weight_tails
 from spectral_laws.errors import NoFitError
+from spectral_laws.tables.schemas import load_schema
 
 K = np.arange(1.0, 21)
 LAYER = ["model", "seed", "layer_index", "layer", "kind", "role"]
@@ -68,7 +69,7 @@ def test_independence_of_a_layer_without_gradient(spectra):
     dead = table.iloc[1]
     assert dead["reason"].startswith("whole part of the batch: ")
     assert dead["n_used"] == 0
-    assert dead[list(NULLABLE_INDEPENDENCE)].isna().all()
+    assert dead[load_schema("curvature/independence").nullable].isna().all()
 
 
 def test_factor_models_of_a_layer_without_gradient(spectra):

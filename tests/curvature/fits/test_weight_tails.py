@@ -12,13 +12,13 @@ import pytest
 
 from spectral_laws.artifacts import read_table, write_arrays, write_table
 from spectral_laws.curvature.fits.weight_tails import (
-    NULLABLE_WEIGHTS,
     fit_tail,
     fit_weight_tails,
     weight_decay_exponent,
 )
 from spectral_laws.errors import ConfigError, DataError, NoFitError, NumericalError
 from spectral_laws.provenance import Provenance
+from spectral_laws.tables.schemas import load_schema
 
 
 def pareto(exponent, size, seed=0, xmin=2.0):
@@ -173,7 +173,7 @@ def test_table_of_two_networks():
     assert head["status"] == "no fit"
     assert "8 different positive values" in head["reason"]
     assert np.isfinite(head["decay"])
-    assert head[list(NULLABLE_WEIGHTS)[1:]].isna().all()
+    assert head[load_schema("curvature/weights").nullable[1:]].isna().all()
 
 
 def test_networks_that_do_not_fit_the_spectra_are_refused():

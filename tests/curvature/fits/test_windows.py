@@ -6,8 +6,9 @@ import pandas as pd
 import pytest
 
 from spectral_laws.artifacts import read_table, write_table
-from spectral_laws.curvature.fits.windows import NULLABLE_WINDOWS, fit_windows, window_ranges
+from spectral_laws.curvature.fits.windows import fit_windows, window_ranges
 from spectral_laws.provenance import Provenance
+from spectral_laws.tables.schemas import load_schema
 
 SETTINGS = {"top_k": 20, "confidence": 0.95, "resamples": 200, "seed": 3}
 
@@ -84,7 +85,9 @@ def test_windows_with_too_few_entries_have_no_fit_and_only_final_networks_enter(
     table = fit_windows(layer(1 / k, h), **SETTINGS).set_index("window")
     assert list(table[table["status"] == "no fit"].index) == ["top5", "q1"]
     assert table.loc["top5", "reason"].startswith("0 of 5")
-    assert table.loc[["top5", "q1"], list(NULLABLE_WINDOWS)].isna().all(axis=None)
+    assert (
+        table.loc[["top5", "q1"], load_schema("curvature/windows").nullable].isna().all(axis=None)
+    )
     counts = ["n_used", "n_dropped", "n_nonpositive"]
     assert list(table.loc["top5", counts]) == [0, 5, 5]
     assert list(table.loc["top10", counts]) == [5, 5, 5]
@@ -105,7 +108,7 @@ def test_layer_without_gradient_is_one_window_without_a_fit():
     assert (row["window"], row["first"], row["last"], row["status"]) == ("top_k", 1, 0, "no fit")
     assert row["reason"] == "the layer's gradient is zero: it has no singular direction"
     assert list(row[["n_used", "n_dropped", "n_nonpositive"]]) == [0, 0, 0]
-    assert row[list(NULLABLE_WINDOWS)].isna().all()
+    assert row[load_schema("curvature/windows").nullable].isna().all()
     assert (table[table["layer"] != "dead"]["status"] == "fit").all()
 
 

@@ -26,12 +26,7 @@ from spectral_laws.curvature.fits.layer_tables import require_columns
 from spectral_laws.errors import DataError, NoFitError
 from spectral_laws.fitting.bootstrap import cluster_bootstrap_interval
 from spectral_laws.rng import generator
-
-_NUMBERS = ("author_value", "author_recomputed", "our_value", "our_low", "our_high")
-_COLUMNS = ("quantity", "claim", "source", "layer", "paper_text", *_NUMBERS, "note")
-
-NULLABLE_AUDIT = _NUMBERS
-"""A value is missing where it is not stored, cannot be recomputed, or we have not measured it."""
+from spectral_laws.tables.schemas import load_schema
 
 _HEADINGS = (
     *("claim", "quantity", "layer", "paper", "stored", "recomputed", "ours", "file", "note"),
@@ -140,7 +135,7 @@ def audit_reference(folder: Path, ours: OurTables) -> pd.DataFrame:
                 "note": row.note,
             }
         )
-    return pd.DataFrame(records, columns=list(_COLUMNS)).astype(dict.fromkeys(_NUMBERS, "float64"))
+    return load_schema("curvature/audit").frame(records)
 
 
 def audit_markdown(table: pd.DataFrame) -> str:

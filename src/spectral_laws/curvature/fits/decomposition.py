@@ -6,7 +6,6 @@ import pandas as pd
 from spectral_laws.curvature.fits.ladder_slopes import measured_values
 from spectral_laws.curvature.fits.layer_tables import (
     EXACT,
-    LAYER,
     SIGMA,
     Mask,
     MeasuredLayer,
@@ -14,25 +13,16 @@ from spectral_laws.curvature.fits.layer_tables import (
     Vector,
     count_layers,
     final_networks,
-    layer_table,
     measured_layers,
     require_columns,
     require_entries,
 )
 from spectral_laws.errors import NoFitError
 from spectral_laws.progress import track
+from spectral_laws.tables.schemas import load_schema
 
 FACTORS = ("rho_delta", "rho_a", "lambda_delta", "lambda_a")
 SLOPES = ("alpha", "beta_delta", "beta_a", "beta", "phi_delta", "phi_a", "phi", "chi")
-
-_SLOPE_COLUMNS = tuple(f"{name}{part}" for name in SLOPES for part in ("", "_low", "_high"))
-_NUMBERS = (*_SLOPE_COLUMNS, "alpha_r2", "identity_gap", "kronecker_gap", "r_kronecker")
-_COUNTS = ("n_used", "n_dropped", "n_nonpositive", "n_beyond_rank")
-_COLUMNS = (*LAYER, *_COUNTS, *_NUMBERS, "status", "reason")
-
-NULLABLE_DECOMPOSITION = _NUMBERS
-"""Columns that are missing where status is 'no fit' (``r_kronecker`` also where the Kronecker
-curvatures are all equal)."""
 
 
 def fit_decomposition(
@@ -58,7 +48,7 @@ def fit_decomposition(
     bootstrap = SlopeBootstrap(confidence, resamples, seed)
     layers = track(measured_layers(final), total=count_layers(final), label="decompositions")
     records = [_layer_record(layer, top_k, bootstrap) for layer in layers]
-    return layer_table(records, _COLUMNS, _NUMBERS)
+    return load_schema("curvature/decomposition").frame(records)
 
 
 def _layer_record(layer: MeasuredLayer, top_k: int, bootstrap: SlopeBootstrap) -> dict[str, object]:

@@ -12,7 +12,6 @@ from spectral_laws.curvature.fits.layer_tables import (
     SlopeBootstrap,
     Vector,
     count_layers,
-    layer_table,
     measured_layers,
     require_columns,
     require_entries,
@@ -22,34 +21,11 @@ from spectral_laws.fitting.loglog import fit_loglog
 from spectral_laws.fitting.participation import participation_ratio, participation_ratio_bound
 from spectral_laws.fitting.rank_models import compare_rank_models
 from spectral_laws.progress import track
+from spectral_laws.tables.schemas import load_schema
 
 EXPONENTS = ("alpha", "gamma", "s")
 _KEY = ("model", "seed", "epoch", "layer_index", "layer")
 _ALSO = ("architecture", "final", "kind", "role", "n_below_rank")
-_FITTED = [
-    f"{name}{part}" for name in EXPONENTS for part in ("", "_low", "_high", "_stderr", "_r2")
-]
-_NUMBERS = [
-    *_FITTED,
-    "transfer_error",
-    "s_sorted",
-    "transfer_error_sorted",
-    "participation_ratio",
-    "participation_bound",
-]
-_BIC = ["bic_power_law", "bic_exponential", "bic_lognormal"]
-_COLUMNS = [
-    *("model", "architecture", "seed", "epoch", "final", "layer_index", "layer", "kind", "role"),
-    *("n_directions", "n_used", "n_nonpositive", "n_below_rank", "status", "reason"),
-    *_NUMBERS,
-    "rank_model",
-    *_BIC,
-]
-
-NULLABLE = (*_NUMBERS, "rank_model", *_BIC)
-"""Columns that may be missing. Exponents and what is made of them are where status is 'no fit'
-(``participation_bound`` also where alpha gamma <= 1, because the bound is then infinite); the rank
-model and its BIC, which do without curvatures, where fewer than 5 singular values are positive."""
 
 
 def fit_exponents(
@@ -84,7 +60,7 @@ def fit_exponents(
         _layer_record(layer, top_k, bootstrap)
         for layer in track(layers, total=total, label="layers")
     ]
-    return layer_table(records, _COLUMNS, [*_NUMBERS, *_BIC])
+    return load_schema("curvature/exponents").frame(records)
 
 
 def _layer_record(layer: MeasuredLayer, top_k: int, bootstrap: SlopeBootstrap) -> dict[str, object]:

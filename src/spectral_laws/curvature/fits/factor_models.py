@@ -8,20 +8,16 @@ from spectral_laws.curvature.fits.layer_tables import (
     SIGMA,
     final_networks,
     layer_name,
-    layer_table,
     measured_layers,
     require_columns,
 )
 from spectral_laws.errors import DataError, NoFitError
 from spectral_laws.fitting.rank_models import compare_rank_models
+from spectral_laws.tables.schemas import load_schema
 
 _KEY = ("model", "seed", "layer_index")
 _MODELS = ("rank_model", "gradient_rank_model", "same")
 _SIZES = ("size", "participation_rank", "entropy_rank")
-_COLUMNS = (*LAYER, "factor", *_SIZES, *_MODELS, "status", "reason")
-
-NULLABLE_FACTOR_MODELS = _MODELS
-"""Columns that are missing where status is 'no fit'."""
 
 
 def compare_factor_models(
@@ -52,7 +48,7 @@ def compare_factor_models(
             raise DataError(f"factors table: {what} is not in the spectra of final networks")
         eigenvalues = rows["eigenvalue"].to_numpy(np.float64)[:top_k]
         records.append(record | _models(eigenvalues, gradients[path]))
-    return layer_table(records, _COLUMNS, ("participation_rank", "entropy_rank"))
+    return load_schema("curvature/factor_models").frame(records)
 
 
 def _models(eigenvalues: np.ndarray, singular_values: np.ndarray) -> dict[str, object]:

@@ -15,28 +15,20 @@ from scipy.special import gammaln
 
 from spectral_laws.curvature.fits.layer_tables import (
     EXACT,
-    LAYER,
     SIGMA,
     MeasuredLayer,
     Vector,
     final_networks,
-    layer_table,
     measured_layers,
 )
 from spectral_laws.errors import DataError, NoFitError
 from spectral_laws.fitting.loglog import fit_loglog
 from spectral_laws.progress import track
 from spectral_laws.rng import generator
+from spectral_laws.tables.schemas import load_schema
 
 Path = tuple[str | int, ...]
 PARTS = ("first", "second", "whole")
-_SLOPES = tuple(f"{name}_{part}" for part in PARTS for name in ("s", "alpha", "gamma"))
-_ERRORS = ("error_same", "error_halves", "error_repeat", "error_permuted", "error_free")
-_NUMBERS = (*_SLOPES, "alpha_r2", "gamma_r2", *_ERRORS)
-_COLUMNS = (*LAYER, "n_used", *_NUMBERS, "status", "reason")
-
-NULLABLE_INDEPENDENCE = _NUMBERS
-"""Columns that are missing where status is 'no fit'."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +126,7 @@ def fit_independence(
         _layer_record({part: layers[part].get(path) for part in PARTS}, top_k, permutations, seed)
         for path in track(paths, total=len(paths), label="layers")
     ]
-    return layer_table(records, _COLUMNS, _NUMBERS)
+    return load_schema("curvature/independence").frame(records)
 
 
 def _networks_with_halves(layers: Mapping[str, Mapping[Path, object]]) -> set[Path]:

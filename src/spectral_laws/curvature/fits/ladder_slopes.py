@@ -6,20 +6,19 @@ import pandas as pd
 from spectral_laws.artifacts import check_finite
 from spectral_laws.curvature.fits.layer_tables import (
     EXACT,
-    LAYER,
     SIGMA,
     MeasuredLayer,
     SlopeBootstrap,
     Vector,
     count_layers,
     final_networks,
-    layer_table,
     measured_layers,
     require_columns,
     require_entries,
 )
 from spectral_laws.errors import NoFitError
 from spectral_laws.progress import track
+from spectral_laws.tables.schemas import load_schema
 
 RATIOS: dict[str, tuple[str, str]] = {
     "exact/gauss_newton": (EXACT, "gauss_newton"),
@@ -32,12 +31,6 @@ RATIOS: dict[str, tuple[str, str]] = {
     "exact/kronecker_true": (EXACT, "kronecker_true"),
 }
 """Columns of the spectra table whose quotient each ratio is."""
-
-_NUMBERS = ("median", "slope", "slope_low", "slope_high", "slope_r2")
-_COLUMNS = (*LAYER, "ratio", "n_used", "n_dropped", *_NUMBERS, "status", "reason")
-
-NULLABLE_LADDER = _NUMBERS
-"""Columns that are missing where status is 'no fit'."""
 
 
 def fit_ladder(
@@ -59,7 +52,7 @@ def fit_ladder(
     records = [
         _ratio_record(layer, ratio, top_k, bootstrap) for layer in layers for ratio in RATIOS
     ]
-    return layer_table(records, _COLUMNS, _NUMBERS)
+    return load_schema("curvature/ladder").frame(records)
 
 
 def measured_values(layer: MeasuredLayer, column: str, top_k: int) -> Vector:

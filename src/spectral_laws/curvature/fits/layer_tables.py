@@ -151,11 +151,3 @@ def measured_layers(
 def layer_name(record: dict[str, object]) -> str:
     """A layer in words, from the columns of its row."""
     return f"{record['model']}, seed {record['seed']}, layer {record['layer']}"
-
-
-def layer_table(
-    records: Sequence[dict[str, object]], columns: Sequence[str], numbers: Sequence[str]
-) -> pd.DataFrame:
-    """A table with these columns, ``numbers`` as float64 also where all are missing."""
-    table = pd.DataFrame(records, columns=list(columns))
-    return table.astype(dict.fromkeys(numbers, "float64"))

@@ -15,24 +15,17 @@ from spectral_laws.curvature.fits.layer_tables import (
     count_layers,
     final_networks,
     layer_name,
-    layer_table,
     require_columns,
 )
 from spectral_laws.errors import DataError, NoFitError
 from spectral_laws.fitting.loglog import fit_loglog
 from spectral_laws.progress import track
+from spectral_laws.tables.schemas import load_schema
 
 MINIMUM_EIGENVALUES = 10
 """Fewer different positive eigenvalues than this have no tail fit."""
 LEADING = 20
 """Singular values of the weight that enter its decay, as in the author's files."""
-
-_TAIL = ("tail_exponent", "tail_xmin", "tail_n", "tail_sigma", "ks")
-_NUMBERS = ("decay", *_TAIL)
-_COLUMNS = (*LAYER, *_NUMBERS, "status", "reason")
-
-NULLABLE_WEIGHTS = _NUMBERS
-"""Columns that are missing where status is 'no fit'; ``decay`` is there if it alone has a fit."""
 
 
 @dataclass(frozen=True)
@@ -129,7 +122,7 @@ def fit_weight_tails(
             raise DataError(f"spectra table: no final layers of {model}, seed {seed}")
     matrices = track(_matrices(networks, layers), total=count_layers(layers), label="weights")
     records = [record | _fits(matrix, layer_name(record)) for record, matrix in matrices]
-    return layer_table(records, _COLUMNS, _NUMBERS)
+    return load_schema("curvature/weights").frame(records)
 
 
 def _matrices(

@@ -5,26 +5,19 @@ import pandas as pd
 
 from spectral_laws.curvature.fits.layer_tables import (
     EXACT,
-    LAYER,
     SIGMA,
     MeasuredLayer,
     SlopeBootstrap,
     count_layers,
     final_networks,
-    layer_table,
     measured_layers,
     require_entries,
 )
 from spectral_laws.errors import NoFitError
 from spectral_laws.progress import track
+from spectral_laws.tables.schemas import load_schema
 
-_NUMBERS = ("alpha", "alpha_low", "alpha_high", "alpha_r2")
-_COUNTS = ("n_used", "n_dropped", "n_nonpositive")
-_COLUMNS = (*LAYER, "window", "first", "last", *_COUNTS, *_NUMBERS, "status", "reason")
 _LEADING = (5, 10)
-
-NULLABLE_WINDOWS = _NUMBERS
-"""Columns that are missing where status is 'no fit'."""
 
 
 def fit_windows(
@@ -48,7 +41,7 @@ def fit_windows(
         for layer in layers
         for window, (first, last) in window_ranges(len(layer.rows), top_k=top_k).items()
     ]
-    return layer_table(records, _COLUMNS, _NUMBERS)
+    return load_schema("curvature/windows").frame(records)
 
 
 def window_ranges(n_measured: int, *, top_k: int) -> dict[str, tuple[int, int]]:

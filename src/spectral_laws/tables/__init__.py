@@ -1,0 +1,1 @@
+"""What every table of the pipeline holds: its columns, their types, units and meanings."""
