@@ -1,5 +1,6 @@
 """README and docs: links lead somewhere, tables are those of the code, Python blocks run."""
 
+import importlib.util
 import re
 import tomllib
 from pathlib import Path
@@ -46,6 +47,14 @@ def test_issue_forms_are_complete(name):
     form = yaml.safe_load((ROOT / f".github/ISSUE_TEMPLATE/{name}.yml").read_text())
     assert {"name", "description", "body"} <= form.keys()
     assert all(field["id"] and field["attributes"]["label"] for field in form["body"])
+
+
+def test_the_tables_are_those_of_the_schemas():
+    spec = importlib.util.spec_from_file_location("update", ROOT / "workflow/update_docs.py")
+    update = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(update)
+    page = (ROOT / "docs/tables.md").read_text(encoding="utf-8")
+    assert page == update.tables_page(), "make it again: make docs"
 
 
 def test_readme_is_short():

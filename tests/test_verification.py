@@ -24,6 +24,7 @@ from spectral_laws.verification import (
     compare_runs,
     find_contradictions,
     find_excesses,
+    find_misfits,
     read_chain,
     read_jobs,
     read_record,
@@ -75,6 +76,19 @@ def contradictions() -> list[str]:
 
 def flipped(content: bytes, place: int) -> bytes:
     return content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :]
+
+
+def test_a_table_that_does_not_fit_its_schema_is_named(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    table = pd.DataFrame({"race": ["a"], "method": ["sgd"], "seed": 0, "epoch": 1, "seconds": 0.5})
+    path = Path("results/tiny/optimizers/race_times.parquet")
+    collected = {"files": {str(path): {}, "results/tiny/sums.parquet": {}}}
+    write_table(table, path, Provenance({}))
+    assert list(find_misfits(collected)) == []
+    write_table(table.drop(columns="epoch"), path, Provenance({}))
+    assert list(find_misfits(collected)) == [
+        f"{path}: optimizers/race_times table: no column epoch"
+    ]
 
 
 def test_a_sound_run_has_no_contradiction_and_its_chain_reaches_the_data(run):

@@ -1,4 +1,4 @@
-"""Bring up to date what is generated: the schema of config.yaml, and pages from the laptop run.
+"""Bring up to date what is generated: from settings, schemas of tables, and the laptop run.
 
 python workflow/update_docs.py
 """
@@ -20,17 +20,41 @@ from spectral_laws.cli import run
 from spectral_laws.config import REMOVABLE, Config
 from spectral_laws.errors import DataError
 from spectral_laws.figure_registry import load_figures
+from spectral_laws.tables.schemas import load_schema, table_names
 
 RESULTS, FIGURES = Path("results/laptop"), Path("figures/laptop")
 WIDTH = 900  # pixels of a picture
 SCHEMA = Path("config", "config.schema.json")
+TABLES = Template(
+    """# Tables
+
+What the pipeline writes, as Parquet below `results/<preset>/`. A `?` behind a type: the value may
+be missing.
+{% for table in tables %}
+## {{ table.name }}
+
+{{ table.meaning[0] | upper }}{{ table.meaning[1:] }}. One row: {{ table.row }}.
+Rule `{{ table.rule }}`.
+
+| column | type | unit | meaning |
+| --- | --- | --- | --- |
+{% for c in table.columns -%}
+| {{ c.name }} | {{ c.dtype }}{{ "?" if c.nullable }} | {{ c.unit }} |
+{#- #} {{ c.meaning | replace("|", "\\|") }} |
+{% endfor -%}
+{% endfor -%}
+""",
+    keep_trailing_newline=True,
+)
 BEGIN, END = "<!-- claims: make docs -->", "<!-- end of claims -->"
 
 
 def main() -> None:
-    """Write the schema, README's claims and docs/claims.md, docs/gallery.md and its pictures."""
+    """Write both schemas, README's claims and docs/claims.md, docs/gallery.md and its pictures."""
     with atomic_path(SCHEMA) as temporary:
         temporary.write_text(json.dumps(config_schema(), indent=1) + "\n", encoding="utf-8")
+    with atomic_path(Path("docs", "tables.md")) as temporary:
+        temporary.write_text(tables_page(), encoding="utf-8")
     table = claims_table(read_table(RESULTS / "claims.parquet"))
     figures = {name: FIGURES / f"{name}.png" for name in load_figures()}
     figures = {name: path for name, path in figures.items() if path.exists()}
@@ -77,6 +101,11 @@ def _relax(node: object) -> None:
             node["additionalProperties"] = False
         for part in node.values():
             _relax(part)
+
+
+def tables_page() -> str:
+    """Every table with its columns, as Markdown."""
+    return str(TABLES.render(tables=[load_schema(name) for name in table_names()]))
 
 
 def replace_between(path: Path, begin: str, end: str, text: str) -> None:

@@ -16,6 +16,7 @@ from spectral_laws.verification import (
     find_changes,
     find_contradictions,
     find_excesses,
+    find_misfits,
     find_strays,
     read_chain,
 )
@@ -30,6 +31,7 @@ def main(preset: Annotated[str, typer.Argument(help="Name of the preset.")] = "l
             *find_changes(collected),
             *find_strays(collected, Path("figures", preset)),
             *find_excesses(collected),
+            *find_misfits(collected),
         ]
     except FileNotFoundError:
         raise DataError(

@@ -19,6 +19,7 @@ from spectral_laws.artifacts import read_arrays, read_provenance, read_table
 from spectral_laws.errors import DataError
 from spectral_laws.figure_records import read_figure_record
 from spectral_laws.provenance import arrays_digest, table_digest
+from spectral_laws.tables.schemas import load_schema, table_names
 
 Record = dict[str, Any]
 
@@ -164,6 +165,17 @@ def find_changes(collected: Mapping[str, Any]) -> Iterator[str]:
             yield f"{name}: listed, but gone"
         elif _file_digest(Path(name)) != entry["sha256"]:
             yield f"{name}: changed since the run was recorded"
+
+
+def find_misfits(collected: Mapping[str, Any]) -> Iterator[str]:
+    """Tables that do not fit their schemas as they are now, one line each."""
+    for path in map(Path, collected["files"]):
+        name = "/".join(path.with_suffix("").parts[2:])
+        if path.suffix == ".parquet" and path.is_file() and name in table_names():
+            try:
+                load_schema(name).check(read_table(path), source=path)
+            except DataError as error:
+                yield str(error)
 
 
 def find_excesses(collected: Mapping[str, Any]) -> Iterator[str]:
