@@ -40,7 +40,7 @@ Rule `{{ table.rule }}`.
 | --- | --- | --- | --- |
 {% for c in table.columns -%}
 | {{ c.name }} | {{ c.dtype }}{{ "?" if c.nullable }} | {{ c.unit }} |
-{#- #} {{ c.meaning | replace("|", "\\|") }} |
+{#- #} {{ c.meaning | replace("|", "\\\\|") }} |
 {% endfor -%}
 {% endfor -%}
 """,
