@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from spectral_laws.artifacts import read_table, write_table
+from spectral_laws.artifacts import read_table
 from spectral_laws.curvature.audit.dimension import participation_bracket
 from spectral_laws.curvature.audit.files import FILES, DimensionLayer
 from spectral_laws.curvature.audit.rows import layer_type
@@ -19,7 +19,6 @@ from spectral_laws.curvature.audit.table import (
 )
 from spectral_laws.errors import DataError
 from spectral_laws.fitting.participation import participation_ratio, participation_ratio_bound
-from spectral_laws.provenance import Provenance
 
 K = np.arange(1.0, 11)
 NOTHING = OurTables(claims=None, experiments=None, confidence=0.95, resamples=200, seed=0)
@@ -464,9 +463,8 @@ def test_author_files_give_what_is_known_of_them(reference):
 def test_script_writes_table_and_markdown(folder, tmp_path, root):
     ours = our_tables()
     claims, experiments = tmp_path / "claims.parquet", tmp_path / "experiments.parquet"
-    nullable = ("value", "low", "high")
-    write_table(ours.claims, claims, Provenance(parameters={}), nullable=nullable)
-    write_table(ours.experiments, experiments, Provenance(parameters={}))
+    ours.claims.to_parquet(claims)
+    ours.experiments.to_parquet(experiments)
     output, markdown = tmp_path / "audit.parquet", tmp_path / "audit.md"
     script = root / "workflow" / "scripts" / "audit_reference.py"
     command = [sys.executable, str(script), "--folder", str(folder), "--seed", "0"]

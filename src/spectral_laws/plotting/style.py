@@ -7,6 +7,7 @@ defaults rather than the user's, so that the same table gives the same bytes eve
 
 import io
 import math
+import textwrap
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import wraps
@@ -196,3 +197,20 @@ def markers(keys: Iterable[Key]) -> dict[Key, str]:
     """One marker per key, in the order given; they repeat after eight."""
     names = list(dict.fromkeys(keys))
     return {name: MARKERS[i % len(MARKERS)] for i, name in enumerate(names)}
+
+
+def empty_panel(axis: Axes, text: str) -> None:
+    """A panel that says why there is nothing in it."""
+    axis.set(xscale="linear", yscale="linear")
+    axis.set(xticks=[], yticks=[], xlabel="", ylabel="")
+    for spine in axis.spines.values():
+        spine.set_visible(False)
+    axis.text(
+        0.5, 0.5, textwrap.fill(text, 36), transform=axis.transAxes, ha="center", va="center",
+        color="0.35", fontsize=7,
+    )  # fmt: skip
+
+
+def minus(text: str) -> str:
+    """Numbers with a real minus sign."""
+    return text.replace("-", "\N{MINUS SIGN}")

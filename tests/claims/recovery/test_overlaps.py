@@ -11,7 +11,7 @@ from spectral_laws.claims.recovery.overlaps import (
     measure_transition,
 )
 from spectral_laws.claims.tables import ClaimTables
-from spectral_laws.errors import DataError, NoFitError
+from spectral_laws.errors import NoFitError
 
 SIZES = np.geomspace(100, 3e6, 40)
 
@@ -256,8 +256,3 @@ def test_a12_takes_the_largest_dimension_below_the_limit(world, resampling):
     hidden = ClaimTables(directions=parts[0].directions.assign(cos2=0.4, predicted_cos2=0.4))
     with pytest.raises(NoFitError, match="no direction is recovered"):
         measure_sharp_error(hidden, resampling)
-
-
-def test_missing_column_is_a_damaged_table(world):
-    with pytest.raises(DataError, match="directions table: no column cos2"):
-        ClaimTables(directions=world["widths"](-0.4).drop(columns="cos2"))

@@ -11,8 +11,7 @@ from matplotlib.lines import Line2D
 
 from spectral_laws.errors import DataError
 from spectral_laws.palette import FAINT, MEASURED, OUTLIER
-from spectral_laws.plotting.curvature.panels import minus
-from spectral_laws.plotting.style import SMALL, TEXT_WIDTH, styled
+from spectral_laws.plotting.style import SMALL, TEXT_WIDTH, minus, styled
 from spectral_laws.plotting.tables import plural, require
 
 _VALUES = ("author_value", "author_recomputed", "our_value")

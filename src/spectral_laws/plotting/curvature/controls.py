@@ -14,7 +14,6 @@ from spectral_laws.plotting.curvature.panels import (
     check_roles,
     describe_layers,
     draw_strip,
-    empty_panel,
     group_handles,
     label_logarithmic,
     label_roles,
@@ -22,7 +21,7 @@ from spectral_laws.plotting.curvature.panels import (
     reference,
     roles_of,
 )
-from spectral_laws.plotting.style import SMALL, TEXT_WIDTH, styled
+from spectral_laws.plotting.style import SMALL, TEXT_WIDTH, empty_panel, styled
 from spectral_laws.plotting.tables import groups
 
 _DIFFERENCES = (*LAYER, "index", "singular_value", "directional_curvature", "finite_difference",

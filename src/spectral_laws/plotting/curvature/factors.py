@@ -14,16 +14,14 @@ from spectral_laws.plotting.curvature.panels import (
     check_roles,
     describe_layers,
     draw_strip,
-    empty_panel,
     group_handles,
     groups_of,
     label_logarithmic,
     label_roles,
     main_rows,
-    minus,
     roles_of,
 )
-from spectral_laws.plotting.style import SMALL, TEXT_WIDTH, styled, view_points
+from spectral_laws.plotting.style import SMALL, TEXT_WIDTH, empty_panel, minus, styled, view_points
 from spectral_laws.plotting.tables import groups
 
 _SPECTRA = (*LAYER, "final", "part", "index", "singular_value", "kronecker")

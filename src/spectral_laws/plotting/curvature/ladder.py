@@ -15,15 +15,13 @@ from spectral_laws.plotting.curvature.panels import (
     check_roles,
     describe_layers,
     draw_strip,
-    empty_panel,
     fitted,
     label_logarithmic,
     main_rows,
     median_handle,
-    minus,
     reference,
 )
-from spectral_laws.plotting.style import SMALL, TEXT_WIDTH, styled, view_points
+from spectral_laws.plotting.style import SMALL, TEXT_WIDTH, empty_panel, minus, styled, view_points
 from spectral_laws.plotting.tables import groups, require
 
 _COLUMNS = (*LAYER, "ratio", "status", "median", "slope")

@@ -1,7 +1,6 @@
 """What the curvature figures share: which rows, roles and their colours, strips."""
 
 import math
-import textwrap
 from collections.abc import Sequence
 from typing import Any
 
@@ -199,18 +198,6 @@ def draw_medians(
     axis.errorbar(np.atleast_1d(x), centre, yerr=ends, color=color, **(style | line))
 
 
-def empty_panel(axis: Axes, text: str) -> None:
-    """A panel that says why there is nothing in it."""
-    axis.set(xscale="linear", yscale="linear")
-    axis.set(xticks=[], yticks=[], xlabel="", ylabel="")
-    for spine in axis.spines.values():
-        spine.set_visible(False)
-    axis.text(
-        0.5, 0.5, textwrap.fill(text, 36), transform=axis.transAxes, ha="center", va="center",
-        color="0.35", fontsize=7,
-    )  # fmt: skip
-
-
 def label_roles(axis: Axes, roles: Sequence[str]) -> None:
     """Name the roles below a panel whose strips stand at 0, 1, ..."""
     axis.set_xticks(range(len(roles)), [ROLE_NAMES[role] for role in roles], fontsize=SMALL)
@@ -257,8 +244,3 @@ def label_logarithmic(axis: Axes) -> None:
             one.set_major_locator(MaxNLocator(3))
             one.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.2g}"))
             one.set_minor_locator(NullLocator())
-
-
-def minus(text: str) -> str:
-    """Numbers with a real minus sign."""
-    return text.replace("-", "\N{MINUS SIGN}")

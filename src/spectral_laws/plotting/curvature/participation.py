@@ -14,7 +14,6 @@ from spectral_laws.plotting.curvature.panels import (
     describe_layers,
     draw_medians,
     draw_strip,
-    empty_panel,
     fitted,
     group_handles,
     groups_of,
@@ -22,7 +21,7 @@ from spectral_laws.plotting.curvature.panels import (
     median_handle,
     reference,
 )
-from spectral_laws.plotting.style import SMALL, TEXT_WIDTH, styled, view_points
+from spectral_laws.plotting.style import SMALL, TEXT_WIDTH, empty_panel, styled, view_points
 from spectral_laws.plotting.tables import groups, seed_count, summarise_seeds
 
 _EXPONENTS = (*LAYER, "final", "status", "participation_ratio", "participation_bound")

@@ -15,9 +15,8 @@ from spectral_laws.plotting.curvature.panels import (
     check_roles,
     label_logarithmic,
     main_rows,
-    minus,
 )
-from spectral_laws.plotting.style import COLUMN_WIDTH, SMALL, TEXT_WIDTH, styled
+from spectral_laws.plotting.style import COLUMN_WIDTH, SMALL, TEXT_WIDTH, minus, styled
 from spectral_laws.plotting.tables import require, shorten
 
 _SPECTRA = (
@@ -149,7 +148,7 @@ def _draw_layer(axis: Axes, rows: pd.DataFrame, fits: pd.DataFrame, *, with_mode
     if with_model:
         layer = f"{shorten(str(rows['model'].iloc[0]), limit=12)}: {layer}"
     fit = fits.iloc[0] if len(fits) else None
-    if fit is not None and fit["status"] == "fit":
+    if fit is not None and fit["status"] == "fit" and positive.any():
         ends = np.array([x.min(), x.max()])
         # Least squares lines pass through the mean of the logs: the slope gives the line.
         centre, level = np.exp(np.log(x).mean()), np.exp(np.log(y).mean())

@@ -15,13 +15,12 @@ from spectral_laws.plotting.curvature.panels import (
     LAYER,
     check_roles,
     describe_layers,
-    empty_panel,
     fitted,
     label_logarithmic,
     main_rows,
     roles_of,
 )
-from spectral_laws.plotting.style import SMALL, TEXT_WIDTH, styled
+from spectral_laws.plotting.style import SMALL, TEXT_WIDTH, empty_panel, styled
 from spectral_laws.plotting.tables import require, shorten, summarise_seeds
 
 _DASHES = {"lognormal": "-", "power_law": (0, (4, 1.5)), "exponential": (0, (1, 1.2))}

@@ -11,13 +11,12 @@ from spectral_laws.palette import KIND_COLORS, LAWS
 from spectral_laws.plotting.curvature.panels import (
     LAYER,
     check_roles,
-    empty_panel,
     fitted,
     layer_count,
     reference,
     seed_medians,
 )
-from spectral_laws.plotting.style import COLUMN_WIDTH, TEXT_WIDTH, styled, view_points
+from spectral_laws.plotting.style import COLUMN_WIDTH, TEXT_WIDTH, empty_panel, styled, view_points
 from spectral_laws.plotting.tables import groups, plural, seed_count, shorten, summarise_seeds
 
 _COLUMNS = (*LAYER, "epoch", "final", "status", "alpha", "rank_model")
@@ -70,7 +69,7 @@ def draw(exponents: pd.DataFrame, *, confidence: float = 0.95) -> Figure:
         axes[1, i].sharex(axes[0, i])
         axes[1, i].set_title(f"({letters[len(models) + i]})", loc="left")
         axes[1, i].set_xlabel("epoch (0: initial network)")
-        longest = float(mine["epoch"].max())
+        longest = max(float(mine["epoch"].max()), 1.0)
         axes[1, i].set_xlim(-0.07 * longest, 1.07 * longest)
         if longest > _LONG:
             axes[1, i].set_xscale("symlog", linthresh=1)

@@ -12,12 +12,11 @@ from spectral_laws.plotting.curvature.panels import (
     LAYER,
     check_roles,
     describe_layers,
-    empty_panel,
     fitted,
     group_handles,
     main_rows,
 )
-from spectral_laws.plotting.style import COLUMN_WIDTH, styled, widened
+from spectral_laws.plotting.style import COLUMN_WIDTH, empty_panel, styled, widened
 from spectral_laws.plotting.tables import groups, require
 
 _WEIGHTS = (*LAYER, "status", "decay", "tail_exponent", "tail_sigma")

@@ -9,7 +9,9 @@ from matplotlib.patches import Patch
 
 from spectral_laws.errors import DataError
 from spectral_laws.palette import THEORY
-from spectral_laws.plotting.curvature.panels import median_handle, minus
+from spectral_laws.plotting.curvature.panels import (
+    median_handle,
+)
 from spectral_laws.plotting.optimizers.panels import (
     ACCURACY,
     REFERENCE,
@@ -22,7 +24,7 @@ from spectral_laws.plotting.optimizers.panels import (
     last_epochs,
     looks,
 )
-from spectral_laws.plotting.style import SMALL, TEXT_WIDTH, styled
+from spectral_laws.plotting.style import SMALL, TEXT_WIDTH, minus, styled
 from spectral_laws.plotting.tables import groups, require, summarise_seeds
 
 PAPER_GAINS = (1.1, 3.5)

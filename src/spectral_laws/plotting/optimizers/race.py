@@ -8,7 +8,6 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from spectral_laws.errors import DataError
-from spectral_laws.plotting.curvature.panels import empty_panel
 from spectral_laws.plotting.optimizers.panels import (
     ACCURACY,
     RUN,
@@ -19,7 +18,7 @@ from spectral_laws.plotting.optimizers.panels import (
     divergence_handle,
     looks,
 )
-from spectral_laws.plotting.style import COLUMN_WIDTH, TEXT_WIDTH, styled, widened
+from spectral_laws.plotting.style import COLUMN_WIDTH, TEXT_WIDTH, empty_panel, styled, widened
 from spectral_laws.plotting.tables import groups, require, summarise_seeds
 
 _HIGH = (90.0, 80.0)

@@ -8,9 +8,11 @@ from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
 from spectral_laws.palette import THEORY
-from spectral_laws.plotting.curvature.panels import DASHED, minus
+from spectral_laws.plotting.curvature.panels import (
+    DASHED,
+)
 from spectral_laws.plotting.optimizers.panels import Look, looks
-from spectral_laws.plotting.style import TEXT_WIDTH, label_decades, styled
+from spectral_laws.plotting.style import TEXT_WIDTH, label_decades, minus, styled
 from spectral_laws.plotting.tables import plural, require, shorten
 
 DAMPING = 0.1

@@ -136,8 +136,9 @@ def window(rows: pd.DataFrame) -> pd.DataFrame:
     last = int(first["n_directions"]) // 2
     squares = squared_weights(int(first["n_directions"]), float(first["gamma"]))
     ratio = rows["sample_size"] / rows["feature_dimension"]
-    wide = last >= 3 * _FIRST
-    inside = (ratio >= 1 / squares[_FIRST - 1]) & (ratio <= 1 / squares[last - 1]) & wide
+    if last < 3 * _FIRST:
+        return rows.head(0)
+    inside = (ratio >= 1 / squares[_FIRST - 1]) & (ratio <= 1 / squares[last - 1])
     kept: pd.DataFrame = rows[inside]
     return kept
 

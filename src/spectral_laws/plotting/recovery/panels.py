@@ -205,20 +205,26 @@ def label_dimensions(axis: Axes, dimensions: Iterable[float]) -> None:
 def finish_logarithmic(axis: Axes, *, floor: float = 0.0) -> None:
     """Limits of a logarithmic y axis by its points and lines, and readable labels.
 
-    Intervals are followed as far as they do not dwarf the points (:func:`.style.widened`).
+    Intervals are followed as far as they do not dwarf the points (:func:`.style.widened`). A panel
+    without a point above ``floor`` says so instead.
 
     Args:
         axis: with everything drawn.
         floor: lowest limit.
     """
-    axis.set_yscale("log")
-    points = np.concatenate([np.asarray(line.get_ydata(), np.float64) for line in axis.lines])
+    lines = [np.asarray(line.get_ydata(), np.float64) for line in axis.lines]
+    points = np.concatenate([*lines, np.empty(0)])
     ends = [points]
     for container in axis.containers:
         if isinstance(container, ErrorbarContainer):
             for bars in container.lines[2]:
                 ends += [np.asarray(bar, np.float64)[:, 1] for bar in bars.get_segments()]
     kept, reach = (v[np.isfinite(v) & (v > floor)] for v in (points, np.concatenate(ends)))
+    if not kept.size:
+        axis.set(yscale="linear", yticks=[])
+        axis.text(0.5, 0.5, "nothing positive", transform=axis.transAxes, ha="center", color="0.35")
+        return
+    axis.set_yscale("log")
     low, high = widened(np.log(kept), np.log(reach), reach=_REACH)
     axis.set_ylim(max(math.exp(low), floor), math.exp(high))
     label_logarithmic(axis)

@@ -20,7 +20,7 @@ from spectral_laws.plotting.recovery.panels import (
     of_largest_dimension,
     seed_range,
 )
-from spectral_laws.plotting.style import COLUMN_WIDTH, markers, styled
+from spectral_laws.plotting.style import COLUMN_WIDTH, empty_panel, markers, styled
 from spectral_laws.plotting.tables import groups, require, summarise_seeds
 
 _COLUMNS = (
@@ -117,6 +117,9 @@ def _draw_expansion(axis: Axes, table: pd.DataFrame, confidence: float) -> None:
     fitted = _slopes(table[table["resolved"].astype(bool)], "operator_norm", "expansion_error",
                      [*_TEACHER, "direction"])  # fmt: skip
     axis.set_title(f"(a) first-order expansion; dotted: slope 2\nfitted: {fitted}", loc="left")
+    if not shown:
+        empty_panel(axis, "No sample size and direction is resolved by every seed.")
+        return
     axis.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.0, 1.0), handlelength=1)
     finish_logarithmic(axis)
 
