@@ -33,7 +33,7 @@ def tables(
         "error_exponents": make_error_exponents(),
         "spectrum": make_spectrum(),
         "audit": audit_table,
-        "claims": claims_table,
+        "claim_measurements": claims_table,
         **make_curvature(seeds=2, experiments=("classes",), models=("resnet18", "mlp")),
         **make_optimizers(seeds=2, methods=("adamw", "sgd")),
     }
