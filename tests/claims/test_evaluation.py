@@ -266,6 +266,7 @@ def test_csv_has_four_significant_digits_and_reads_back(evaluated, tmp_path):
     assert pd.api.types.is_integer_dtype(back["n"])
 
 
+@pytest.mark.slow
 def test_script_writes_what_the_library_computes(tables, evaluated, tmp_path, root, complete):
     paths = []
     for name in ClaimTables.__dataclass_fields__:
@@ -301,6 +302,7 @@ def test_files_that_are_no_table_are_named(tables, tmp_path, complete):
         read_claim_tables([path, path])
 
 
+@pytest.mark.slow
 def test_claims_and_fits_do_not_load_torch():
     code = (
         "import sys; import spectral_laws.claims.evaluation, spectral_laws.claims.report, "

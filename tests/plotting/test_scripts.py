@@ -15,6 +15,8 @@ from spectral_laws.errors import DataError
 from spectral_laws.figure_registry import load_figures
 from spectral_laws.plotting import draw_figure
 
+pytestmark = pytest.mark.slow
+
 STUDIES = (
     "quadratic", "quadratic_tanh", "gamma_02", "gamma_10", "equivalent", "equivalent_tanh",
     "steep", "smoothing", "depth_linear", "depth_quadratic",
