@@ -3,6 +3,7 @@
 # make report      one HTML file of a finished run: claims, figures, tables, rules, code
 # make verify      are the figures from the tables on disk, nothing damaged, limits kept?
 # make test        the whole test suite
+# make test-fast   the tests that start no process and take no seconds
 # make check       style, types and dry runs
 # make docs        schema of config.yaml; README's claims, docs/gallery, docs/pipeline.svg from the
 #                  laptop run
@@ -13,7 +14,7 @@ CORES ?= 2
 BIN := .venv/bin
 CONFIGFILE := $(if $(subst laptop,,$(PRESET)),--configfile config/$(PRESET).yaml)
 
-.PHONY: reproduce report verify test check style types plans docs install
+.PHONY: reproduce report verify test test-fast check style types plans docs install
 
 install: .venv/installed
 
@@ -40,6 +41,9 @@ verify: install
 
 test: install
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n $(CORES) --dist loadgroup --durations 15
+
+test-fast: install
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n $(CORES) --dist loadgroup -m 'not slow'
 
 check: style types plans
 

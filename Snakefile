@@ -42,6 +42,14 @@ onstart:
     workflow.scheduler.job_rate_limiter = None
 
 
+onsuccess:
+    note_processor_seconds()
+
+
+onerror:
+    note_processor_seconds()
+
+
 rule all:
     default_target: True
     input:

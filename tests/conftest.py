@@ -1,15 +1,93 @@
+import importlib
+import io
+import json
 import os
+import runpy
 import shutil
 import subprocess
 import sys
+import tempfile
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
+from spectral_laws.provenance import Provenance
 from spectral_laws.tables.schemas import Schema, load_schema
 
 ROOT = Path(__file__).resolve().parents[1]
 PARTS = ["Snakefile", "config.yaml", "config", "workflow", "profiles", "src"]
+
+
+# How long an example takes says what else the machine does.
+settings.register_profile("no clock", deadline=None)
+settings.load_profile("no clock")
+
+# The two lanes: a test that starts another process says so, by `slow`.
+STARTS = {"subprocess.Popen", "os.fork", "os.forkpty", "os.exec", "os.posix_spawn", "os.system"}
+fast_lane = False
+
+
+def refuse_processes(event, arguments):
+    """An audit hook: nothing in the fast lane starts a process, however it goes about it."""
+    if fast_lane and event in STARTS:
+        raise RuntimeError(f"a test that starts processes is `slow`: {event} {arguments[:2]}")
+
+
+sys.addaudithook(refuse_processes)
+
+
+def pytest_collection_modifyitems(items):
+    """Who has a copy of the pipeline runs Snakemake in it."""
+    for item in items:
+        if {"make_project", "cluster"} & set(item.fixturenames):
+            item.add_marker("slow")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    """Set the lane of a test before its fixtures are made."""
+    global fast_lane
+    Provenance({}).facts()  # which name the commit: git is asked once, by no test in particular
+    fast_lane = item.get_closest_marker("slow") is None
+    try:
+        return (yield)
+    finally:
+        fast_lane = False
+
+
+PLANS = {"--dry-run", "--summary", "--rulegraph"}
+
+
+def fork_snakemake(folder, *arguments):
+    """Plan in a child of this process: exit status and output of Snakemake in a folder.
+
+    The child has all that Snakemake imports, which takes half of the time of a dry run, but not
+    this package, which it imports from the folder's own sources.
+    """
+    importlib.import_module("snakemake.cli")
+    with tempfile.TemporaryFile("w+") as output:
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                os.chdir(folder)
+                os.dup2(output.fileno(), 1)
+                os.dup2(output.fileno(), 2)
+                sys.stdout = sys.stderr = output
+                for name in [name for name in sys.modules if name.split(".")[0] == "spectral_laws"]:
+                    del sys.modules[name]
+                sys.path.insert(0, str(folder / "src"))
+                sys.modules["snakemake.cli"].main([*arguments])
+            except SystemExit as end:
+                status = end.code or 0
+            finally:
+                output.flush()
+                os._exit(status)
+        _, status = os.waitpid(child, 0)
+        output.seek(0)
+        return os.waitstatus_to_exitcode(status), output.read()
 
 
 class Project:
@@ -20,19 +98,20 @@ class Project:
 
     def snakemake(self, *arguments, check=True):
         """Run snakemake here; its output in one string."""
-        result = subprocess.run(
-            [sys.executable, "-m", "snakemake", "--cores", "2", *arguments],
-            cwd=self.folder,
-            env=os.environ | {"PYTHONPATH": str(self.folder / "src")},
-            capture_output=True,
-            text=True,
-            timeout=300,
-        )
-        output = result.stdout + result.stderr
-        if check:
-            assert result.returncode == 0, output
+        arguments = ["--cores", "2", *arguments]
+        if PLANS & {*arguments}:
+            status, output = fork_snakemake(self.folder, *arguments)
         else:
-            assert result.returncode != 0, output
+            result = subprocess.run(
+                [sys.executable, "-m", "snakemake", *arguments],
+                cwd=self.folder,
+                env=os.environ | {"PYTHONPATH": str(self.folder / "src")},
+                capture_output=True,
+                text=True,
+                timeout=300,
+            )
+            status, output = result.returncode, result.stdout + result.stderr
+        assert (status == 0) == check, output
         return output
 
     def planned(self, *arguments):
@@ -122,3 +201,31 @@ def make_project(root):
         return Project(folder)
 
     return make
+
+
+@pytest.fixture(scope="session")
+def run_script(root):
+    """Run a script of workflow/scripts in this process, as its command line would."""
+
+    def run(name, *arguments, **options):
+        """Exit status and output; ``top_k=20`` is ``--top-k 20``, a dict JSON, True a flag."""
+        words = [root / f"workflow/scripts/{name}.py", *arguments]
+        for option, value in options.items():
+            words.append(f"--{option.replace('_', '-')}")
+            if value is not True:
+                words.append(json.dumps(value) if isinstance(value, dict) else value)
+        words = [str(word) for word in words]
+        output, errors, status = io.StringIO(), io.StringIO(), 0
+        with (
+            pytest.MonkeyPatch.context() as patch,
+            redirect_stdout(output),
+            redirect_stderr(errors),
+        ):
+            patch.setattr(sys, "argv", words)
+            try:
+                runpy.run_path(words[0], run_name="__main__")
+            except SystemExit as end:
+                status = end.code
+        return subprocess.CompletedProcess(words, status, output.getvalue(), errors.getvalue())
+
+    return run

@@ -129,6 +129,7 @@ def test_foreign_files_have_no_provenance(tmp_path, table):
         read_provenance(tmp_path / "t.parquet")
 
 
+@pytest.mark.slow
 def test_temporaries_of_dead_writers_go_and_those_of_living_ones_stay(tmp_path):
     dead = subprocess.Popen([sys.executable, "-c", ""])
     dead.wait()

@@ -67,6 +67,7 @@ def test_a_known_device_is_found_and_another_is_refused():
         find_device("tpu")
 
 
+@pytest.mark.slow
 def test_processes_get_distinct_gpus_and_a_killed_one_frees_its_own(hold):
     holders = [hold(2), hold(2)]
     gpus = [int(holder.stdout.readline()) for holder in holders]
@@ -78,6 +79,7 @@ def test_processes_get_distinct_gpus_and_a_killed_one_frees_its_own(hold):
     assert int(third.stdout.readline()) == gpus[1]
 
 
+@pytest.mark.slow
 def test_the_only_gpu_is_taken_without_waiting(hold):
     assert [hold(1).stdout.readline() for process in range(2)] == ["0\n", "0\n"]
 

@@ -18,7 +18,7 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-pytestmark = pytest.mark.xdist_group("packaging")
+pytestmark = [pytest.mark.xdist_group("packaging"), pytest.mark.slow]
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "spectral_laws"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

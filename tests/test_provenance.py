@@ -112,6 +112,7 @@ def test_a_record_says_what_was_read_and_what_it_cost(tmp_path):
     assert started.facts()["inputs"] == {}
 
 
+@pytest.mark.slow
 def test_a_commit_is_recorded_only_where_git_tracks_the_package(tmp_path):
     def git(*words):
         me = ["-c", "user.name=x", "-c", "user.email=x@x"]

@@ -41,6 +41,7 @@ for script in sys.argv[1:]:
 """
 
 
+@pytest.mark.slow
 def test_every_script_runs_alone_and_loads_only_what_it_declares():
     # Imports inside functions are declared too, so declared may exceed loaded; never the reverse.
     command = [sys.executable, "-c", RUN_EACH, *map(str, SCRIPTS)]

@@ -167,6 +167,7 @@ def test_a_table_of_other_data_is_found(run):
     ]
 
 
+@pytest.mark.slow
 def test_one_changed_bit_is_found_or_harmless(run):
     table, found = read_table(TABLE), 0
     whole = TABLE.read_bytes()
@@ -201,7 +202,7 @@ def test_figures_without_or_with_a_damaged_record_are_refused_by_name(run, path)
     path.unlink()
     assert read_chain([path]).problems == [f"{path}: no such figure"]
     with pytest.raises(DataError, match=f"{path}: no such"):
-        collect_provenance([path], Path("results/tiny/benchmarks"))
+        collect_provenance([path], Path("results/tiny/benchmarks"), Path("logs/tiny"))
 
 
 def benchmark(name: str, *, memory: float, load: float, extended: bool = True) -> None:
@@ -211,6 +212,14 @@ def benchmark(name: str, *, memory: float, load: float, extended: bool = True) -
     if extended:
         row |= {"rule_name": name, "threads": 2, "resources": "{'mem_mb': 1000, 'gpu': 0}"}
     pd.DataFrame([row]).to_csv(path, sep="\t", index=False)
+    if extended:
+        log("tiny", name, "a warning\nprocessor seconds: 12.00, to start 2.50\n")
+
+
+def log(preset: str, name: str, text: str) -> None:
+    path = Path("logs", preset, f"{name}.log")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
 
 
 def test_jobs_beyond_their_declared_limits_are_found(run):
@@ -219,9 +228,12 @@ def test_jobs_beyond_their_declared_limits_are_found(run):
     benchmark("busy", memory=10, load=390)
     benchmark("unknown", memory=5000, load=900, extended=False)
     benchmark("short", memory=float("nan"), load=0)
-    jobs = read_jobs(Path("results/tiny/benchmarks"))
+    jobs = read_jobs(Path("results/tiny/benchmarks"), Path("logs/tiny"))
     assert len(jobs) == 5
     assert jobs["modest"]["seconds"] == 12.5
+    assert jobs["modest"]["processor_seconds"] == 12
+    assert jobs["modest"]["start_seconds"] == 2.5
+    assert jobs["unknown"]["processor_seconds"] is None
     files = {
         "a.parquet": {"script": "modest.py", "peak_memory_mb": 1000},
         "b.parquet": {"script": "short.py", "peak_memory_mb": 1001},
@@ -236,7 +248,7 @@ def test_jobs_beyond_their_declared_limits_are_found(run):
     ]
     Path("results/tiny/benchmarks/modest.tsv").write_text("s\n")
     with pytest.raises(DataError, match=r"modest\.tsv: not a benchmark file"):
-        read_jobs(Path("results/tiny/benchmarks"))
+        read_jobs(Path("results/tiny/benchmarks"), Path("logs/tiny"))
 
 
 def verify(root) -> subprocess.CompletedProcess:
@@ -245,15 +257,17 @@ def verify(root) -> subprocess.CompletedProcess:
 
 
 def record_run(*files: Path) -> None:
-    collected = collect_provenance(files, Path("results/tiny/benchmarks"))
+    collected = collect_provenance(files, Path("results/tiny/benchmarks"), Path("logs/tiny"))
     Path("results/tiny/provenance.json").write_text(json.dumps(collected))
 
 
+@pytest.mark.slow
 def test_the_command_passes_a_sound_run_and_fails_a_changed_one(run, root):
     assert "finish a run first" in verify(root).stderr
     benchmark("modest", memory=999, load=210)
     files = [TABLE, PDF, PNG, TIMED_PDF, TIMED_PNG]
     record_run(*files)
+    log("tiny", "snakemake", "processor seconds: 1.50\nprocessor seconds: 1.50\n")
     collected = json.loads(Path("results/tiny/provenance.json").read_text())
     assert set(collected["files"]) == {str(path) for path in [*files, DATA, TIMES]}
     assert collected["files"][str(TABLE)]["inputs"] == collected["files"][str(TIMES)]["inputs"]
@@ -261,6 +275,9 @@ def test_the_command_passes_a_sound_run_and_fails_a_changed_one(run, root):
     assert done.returncode == 0, done.stderr
     assert "all sound" in done.stdout
     assert "999.0 of 1000 MB (modest)" in done.stdout
+    assert "0.2 minutes, 36.7% of it overhead: starting 1 of 1 jobs 2 s, Snakemake itself 3 s" in (
+        done.stdout
+    )
     # All that can be wrong at once, each named; the record was made anew, as Snakemake would.
     benchmark("greedy", memory=1001, load=20)
     shutil.copy(PNG, "figures/tiny/stray.png")
@@ -285,6 +302,7 @@ def test_the_command_passes_a_sound_run_and_fails_a_changed_one(run, root):
     assert "lists no figure" in verify(root).stderr
 
 
+@pytest.mark.slow
 def test_runs_are_equal_but_for_seconds_and_every_difference_is_named(run, monkeypatch):
     other = run.parent / "other"
     other.mkdir()

@@ -59,4 +59,4 @@ def snakemake(preset: str, *arguments: str) -> str:
 
 
 if __name__ == "__main__":
-    run(main)
+    run(main, job=False)

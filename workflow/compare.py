@@ -29,4 +29,4 @@ def main(
 
 
 if __name__ == "__main__":
-    run(main)
+    run(main, job=False)

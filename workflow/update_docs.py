@@ -138,4 +138,4 @@ def shrink(figure: Path, picture: Path) -> None:
 
 
 if __name__ == "__main__":
-    run(main)
+    run(main, job=False)

@@ -13,6 +13,7 @@ import typer
 from spectral_laws.cli import run
 from spectral_laws.errors import DataError
 from spectral_laws.verification import (
+    describe_overhead,
     find_changes,
     find_contradictions,
     find_excesses,
@@ -56,6 +57,7 @@ def main(preset: Annotated[str, typer.Argument(help="Name of the preset.")] = "l
         "which were followed back to the data"
     )
     print(summary(collected["jobs"]))
+    print(describe_overhead(collected["jobs"], Path("logs", preset, "snakemake.log")))
     if problems:
         sys.exit(
             f"{len(problems)} problem(s). Delete the files that are named and run again; limits "
@@ -83,4 +85,4 @@ def summary(jobs: dict[str, dict[str, Any]]) -> str:
 
 
 if __name__ == "__main__":
-    run(main)
+    run(main, job=False)

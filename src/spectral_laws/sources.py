@@ -36,14 +36,15 @@ def source_files(script: Path) -> tuple[Path, ...]:
         if path in found:
             continue
         found.add(path)
-        waiting += [module for name in _imports(path) for module in _module_files(name, path)]
-    data = {file for path in found if path.is_relative_to(_ROOT) for file in _data_of(path)}
-    return tuple(sorted(_relative(path) for path in found | data))
+        waiting += _imports(path)
+    data = {file for path in found for file in _data_of(path)}
+    here = Path.cwd()
+    return tuple(sorted(p.relative_to(here) if here in p.parents else p for p in found | data))
 
 
 @cache
-def _imports(path: Path) -> list[str]:
-    """Dotted names of this package that the file imports, ``a.b.c`` for ``from a.b import c``."""
+def _imports(path: Path) -> list[Path]:
+    """Files of this package that the file imports, ``a/b/c.py`` for ``from a.b.c import d``."""
     names = []
     tree = ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
     for node in _statements(tree):
@@ -51,7 +52,8 @@ def _imports(path: Path) -> list[str]:
             names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
             names += [f"{node.module}.{alias.name}" for alias in node.names]
-    return [name for name in names if name.split(".")[0] == _PACKAGE]
+    ours = [name for name in names if name.split(".")[0] == _PACKAGE]
+    return [file for name in ours for file in _module_files(name, path)]
 
 
 def _statements(node: ast.AST) -> Iterator[ast.AST]:
@@ -80,11 +82,9 @@ def _module_files(name: str, importer: Path) -> list[Path]:
     return [*files, location / "__init__.py"]
 
 
+@cache
 def _data_of(module: Path) -> list[Path]:
     """Data of the same name beside a module: ``registry.yaml``, templates ``render.*.j2``."""
+    if _ROOT not in module.parents:
+        return []
     return [*module.parent.glob(f"{module.stem}.yaml"), *module.parent.glob(f"{module.stem}.*.j2")]
-
-
-def _relative(path: Path) -> Path:
-    here = Path.cwd()
-    return path.relative_to(here) if path.is_relative_to(here) else path

@@ -8,6 +8,7 @@ that was drawn from the tables on disk from one that was not.
 import ast
 import hashlib
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,7 @@ from spectral_laws.tables.schemas import load_schema, table_names
 
 Record = dict[str, Any]
 
+_PROCESSOR = re.compile(r"^processor seconds: ([\d.]+)(?:, to start ([\d.]+))?$", re.MULTILINE)
 _LOAD_SLACK = 1.3
 """Cores used per declared thread that pass: interpreters and file systems have threads too."""
 
@@ -80,12 +82,13 @@ def read_chain(files: Iterable[Path]) -> Chain:
     return chain
 
 
-def collect_provenance(files: Iterable[Path], benchmarks: Path) -> dict[str, Any]:
+def collect_provenance(files: Iterable[Path], benchmarks: Path, logs: Path) -> dict[str, Any]:
     """What made every file of a run, and what each of its jobs cost.
 
     Args:
         files: final tables, figures and texts; what they were made from is found by itself.
         benchmarks: folder of Snakemake's benchmark files.
+        logs: folder of the logs of the same jobs.
 
     Returns:
         JSON-like: ``files``, by path, with ``sha256`` of the file and its provenance, if it can
@@ -103,14 +106,15 @@ def collect_provenance(files: Iterable[Path], benchmarks: Path) -> dict[str, Any
             path.as_posix(): {"sha256": _file_digest(path), **(record or {})}
             for path, record in chain.records.items()
         },
-        "jobs": read_jobs(benchmarks),
+        "jobs": read_jobs(benchmarks, logs),
     }
 
 
-def read_jobs(benchmarks: Path) -> dict[str, dict[str, Any]]:
+def read_jobs(benchmarks: Path, logs: Path) -> dict[str, dict[str, Any]]:
     """Seconds, peak memory (MB) and cores of every job, as used and as declared.
 
-    What is declared is None where Snakemake ran without ``benchmark-extended``.
+    What is declared is None where Snakemake ran without ``benchmark-extended``. Snakemake looks at
+    a job too seldom to know its processor seconds, which the job itself wrote to its log.
 
     Raises:
         DataError: if a benchmark file is damaged.
@@ -120,9 +124,13 @@ def read_jobs(benchmarks: Path) -> dict[str, dict[str, Any]]:
         try:
             row = pd.read_csv(path, sep="\t").iloc[-1]
             resources = ast.literal_eval(row["resources"]) if "resources" in row else {}
-            jobs[path.relative_to(benchmarks).with_suffix("").as_posix()] = {
+            name = path.relative_to(benchmarks)
+            used, start = _processor_seconds(logs / name.with_suffix(".log"))
+            jobs[name.with_suffix("").as_posix()] = {
                 "rule": str(row["rule_name"]) if "rule_name" in row else path.stem,
                 "seconds": float(row["s"]),
+                "processor_seconds": used,
+                "start_seconds": start,
                 "memory_mb": _number(row["max_rss"]),
                 "declared_memory_mb": resources.get("mem_mb"),
                 "cores": (_number(row["mean_load"]) or 0.0) / 100,
@@ -131,6 +139,31 @@ def read_jobs(benchmarks: Path) -> dict[str, dict[str, Any]]:
         except (KeyError, ValueError, SyntaxError, IndexError) as error:
             raise DataError(f"{path}: not a benchmark file of Snakemake ({error!r})") from None
     return jobs
+
+
+def _processor_seconds(log: Path) -> tuple[float | None, float | None]:
+    """A job's processor seconds, and those of its start; None where its log does not say."""
+    found = _PROCESSOR.findall(log.read_text("utf-8", "replace")) if log.is_file() else []
+    return (float(found[-1][0]), float(found[-1][1])) if found else (None, None)
+
+
+def describe_overhead(jobs: Mapping[str, Mapping[str, Any]], log: Path) -> str:
+    """The share of a run's processor time that was not spent in the library, in one line.
+
+    Of the jobs that count is their start: the interpreter and the imports. ``log`` is Snakemake's
+    own, with its seconds of every run that made these jobs.
+    """
+    known = [job for job in jobs.values() if job.get("processor_seconds") is not None]
+    text = log.read_text("utf-8") if log.is_file() else ""
+    own = sum(float(seconds) for seconds, _ in _PROCESSOR.findall(text))
+    start = sum(job["start_seconds"] for job in known)
+    total = own + sum(job["processor_seconds"] for job in known)
+    if not total:
+        return "processor time: the logs do not say"
+    return (
+        f"processor time: {total / 60:.1f} minutes, {(own + start) / total:.1%} of it overhead: "
+        f"starting {len(known)} of {len(jobs)} jobs {start:.0f} s, Snakemake itself {own:.0f} s"
+    )
 
 
 def find_contradictions(chain: Chain) -> Iterator[str]:

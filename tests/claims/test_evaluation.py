@@ -220,6 +220,7 @@ def test_same_seed_same_table_and_claims_do_not_share_a_stream(tables, evaluated
     assert (alone["low"][judged] != other["low"][judged]).mean() > 0.5
 
 
+@pytest.mark.slow
 def test_script_writes_what_the_library_computes(tables, evaluated, tmp_path, root, complete):
     paths = []
     for name in ClaimTables.__dataclass_fields__:
@@ -252,6 +253,7 @@ def test_files_that_are_no_table_are_named(tables, tmp_path, complete):
         read_claim_tables([path, path])
 
 
+@pytest.mark.slow
 def test_claims_and_fits_do_not_load_torch():
     code = (
         "import sys; import spectral_laws.claims.evaluation, spectral_laws.claims.render, "

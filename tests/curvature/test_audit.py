@@ -1,8 +1,6 @@
 """The audit, on a folder made here, whose laws are known, and on the author's own files."""
 
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pandas as pd
@@ -460,18 +458,23 @@ def test_author_files_give_what_is_known_of_them(reference):
     assert pick(table, "B19", "width 512")["author_value"] == pytest.approx(0.73, abs=0.01)
 
 
-def test_script_writes_table_and_markdown(folder, tmp_path, root):
+def test_script_writes_table_and_markdown(folder, tmp_path, run_script):
     ours = our_tables()
     claims, experiments = tmp_path / "claims.parquet", tmp_path / "experiments.parquet"
     ours.claims.to_parquet(claims)
     ours.experiments.to_parquet(experiments)
     output, markdown = tmp_path / "audit.parquet", tmp_path / "audit.md"
-    script = root / "workflow" / "scripts" / "audit_reference.py"
-    command = [sys.executable, str(script), "--folder", str(folder), "--seed", "0"]
-    command += ["--intervals", '{"confidence": 0.95, "resamples": 200}']
-    command += ["--output", str(output), "--markdown", str(markdown)]
-    command += ["--claims", str(claims), "--experiments", str(experiments)]
-    subprocess.run(command, check=True, capture_output=True)
+    done = run_script(
+        "audit_reference",
+        folder=folder,
+        seed=0,
+        intervals={"confidence": 0.95, "resamples": 200},
+        output=output,
+        markdown=markdown,
+        claims=claims,
+        experiments=experiments,
+    )
+    assert done.returncode == 0, done.stderr
     expected = audit_reference(folder, ours)
     pd.testing.assert_frame_equal(read_table(output), expected, check_dtype=False)
     assert markdown.read_text(encoding="utf-8") == audit_markdown(expected)

@@ -1,6 +1,4 @@
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pandas as pd
@@ -180,7 +178,9 @@ def test_missing_rows_and_columns_are_refused():
         )
 
 
-def test_no_experiments_give_an_empty_table_and_the_script_writes_the_full_one(tmp_path, root):
+def test_no_experiments_give_an_empty_table_and_the_script_writes_the_full_one(
+    tmp_path, run_script
+):
     assert tabulate(comparison()).empty
     settings = comparison(widths=("width", ["mlp_few", "mlp_wide"]))
     paths = {name: tmp_path / f"{name}.parquet" for name in ("exponents", "decomposition")}
@@ -188,10 +188,6 @@ def test_no_experiments_give_an_empty_table_and_the_script_writes_the_full_one(t
     fits.to_parquet(paths["exponents"])
     decomposition(MODELS).to_parquet(paths["decomposition"])
     output = tmp_path / "experiments.parquet"
-    script = root / "workflow" / "scripts" / "compare_models.py"
-    command = [sys.executable, str(script), "--comparison", settings.model_dump_json()]
-    command += ["--output", str(output)]
-    for name, path in paths.items():
-        command += [f"--{name}", str(path)]
-    subprocess.run(command, check=True, capture_output=True)
+    options = paths | {"comparison": settings.model_dump_json(), "output": output}
+    assert run_script("compare_models", **options).returncode == 0
     pd.testing.assert_frame_equal(read_table(output), tabulate(settings), check_dtype=False)

@@ -1,8 +1,6 @@
 """The scripts as the pipeline calls them, without the pipeline."""
 
 import importlib.util
-import json
-import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -13,7 +11,6 @@ import pytest
 import torch
 import typer
 
-from spectral_laws import cli
 from spectral_laws.artifacts import (
     read_arrays,
     read_provenance,
@@ -59,12 +56,6 @@ CONTROLS = {
 }
 
 
-def run(root: Path, name: str, **options: object) -> subprocess.CompletedProcess[str]:
-    script = root / "workflow" / "scripts" / f"{name}.py"
-    command = [sys.executable, str(script), *arguments(options)]
-    return subprocess.run(command, capture_output=True, text=True)
-
-
 def load(root: Path, name: str) -> ModuleType:
     spec = importlib.util.spec_from_file_location(
         name, root / "workflow" / "scripts" / f"{name}.py"
@@ -75,17 +66,8 @@ def load(root: Path, name: str) -> ModuleType:
     return module
 
 
-def arguments(options: dict[str, object]) -> list[str]:
-    words = []
-    for option, value in options.items():
-        words.append(f"--{option.replace('_', '-')}")
-        if value is not True:  # a flag stands alone
-            words.append(json.dumps(value) if isinstance(value, dict) else str(value))
-    return words
-
-
 @pytest.fixture
-def measure(root, folder, tmp_path, monkeypatch, capsys):
+def measure(run_script, folder, tmp_path):
     """Run measure_curvature in this process; returns exit status and standard error."""
     base = {
         "model_name": "small",
@@ -100,24 +82,21 @@ def measure(root, folder, tmp_path, monkeypatch, capsys):
     }
 
     def call(**changes: object) -> tuple[int, str]:
-        monkeypatch.setattr(sys, "argv", ["measure_curvature", *arguments(base | changes)])
-        with pytest.raises(SystemExit) as caught:
-            cli.run(load(root, "measure_curvature").main)
-        return caught.value.code, capsys.readouterr().err
+        done = run_script("measure_curvature", **base | changes)
+        return done.returncode, done.stderr
 
     return call
 
 
 @pytest.fixture(scope="module")
-def folder(root, tmp_path_factory) -> Path:
+def folder(run_script, tmp_path_factory) -> Path:
     """The whole chain: data, two trained networks, their spectra and controls."""
     out = tmp_path_factory.mktemp("chain")
     place = {"model_name": "small", "model": MODEL, "seed": 5, "device": "cpu"}
     place |= {"data_file": out / "data.safetensors", "checkpoints": out / "networks.safetensors"}
     steps = [
-        run(root, "prepare_data", data=DATA, seed=5, output=place["data_file"]),
-        run(
-            root,
+        run_script("prepare_data", data=DATA, seed=5, output=place["data_file"]),
+        run_script(
             "train_model",
             training=TRAINING,
             history=out / "history.parquet",
@@ -126,8 +105,7 @@ def folder(root, tmp_path_factory) -> Path:
             last=2,
             **place,
         ),
-        run(
-            root,
+        run_script(
             "measure_curvature",
             measurement=MEASUREMENT,
             halves=True,
@@ -135,8 +113,7 @@ def folder(root, tmp_path_factory) -> Path:
             factors=out / "factors.parquet",
             **place,
         ),
-        run(
-            root,
+        run_script(
             "measure_controls",
             measurement=MEASUREMENT,
             controls=CONTROLS | {"replicates": 2},

@@ -75,6 +75,7 @@ def test_rare_characters_share_the_unknown_token_and_the_test_part_adds_none(tmp
     assert set(np.unique(samples.train_inputs)) >= {1, 2}
 
 
+@pytest.mark.slow
 @given(st.text(max_size=60), st.sets(st.characters(exclude_categories=["Cs"]), max_size=10))
 def test_encoding_agrees_with_looking_up_each_character(content, known):
     content = content.encode("utf-8", "ignore").decode()

@@ -131,6 +131,7 @@ def test_values_interval_needs_two_finite_values():
         bootstrap_interval([1.0, np.inf, 2.0], np.median, **settings)
 
 
+@pytest.mark.slow
 def test_coverage_of_the_cluster_interval_where_pairs_would_fail():
     # 20 groups of 15 rows, most of the variance between groups: taking rows as independent would
     # give intervals about four times too narrow

@@ -12,7 +12,6 @@ import pandas as pd
 import pytest
 import typer
 
-from spectral_laws import cli
 from spectral_laws.artifacts import (
     read_provenance,
     read_table,
@@ -86,14 +85,12 @@ def options(folder):
 
 
 @pytest.fixture
-def call(root, options, monkeypatch, capsys):
+def call(run_script, options):
     """Run a script in this process; returns exit status and standard error."""
 
     def run(name: str, **changes: object) -> tuple[int, str]:
-        monkeypatch.setattr(sys, "argv", [name, *arguments(options(name, **changes))])
-        with pytest.raises(SystemExit) as caught:
-            cli.run(load(root, name).main)
-        return caught.value.code, capsys.readouterr().err
+        done = run_script(name, **options(name, **changes))
+        return done.returncode, done.stderr
 
     return run
 
@@ -218,6 +215,7 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 """
 
 
+@pytest.mark.slow
 def test_a_script_killed_between_two_trainings_goes_on_with_the_next(root, folder, options, call):
     command = [str(root / "workflow" / "scripts" / "tune_method.py")]
     command += arguments(options("tune_method"))

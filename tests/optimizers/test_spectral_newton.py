@@ -202,7 +202,7 @@ def test_the_scale_of_the_loss_matters_with_absolute_damping():
     assert (paths[0] - paths[1]).norm() > 0.01 * paths[0].norm()
 
 
-def steps_needed(exponent, alpha, lr, *, most=100):
+def steps_needed(exponent, alpha, lr, *, most=5):
     """Steps until W minimises sum_k h_k (u_k^T W v_k - t_k)^2 / 2 to 5 %, h_k = sigma_k^exponent.
 
     sigma_k = h_k |t_k| is the singular value of the gradient at W = 0, so the error along a

@@ -15,6 +15,8 @@ from spectral_laws.errors import DataError
 from spectral_laws.figure_registry import load_figures
 from spectral_laws.plotting import draw_figure
 
+pytestmark = pytest.mark.slow
+
 STUDIES = (
     "quadratic", "quadratic_tanh", "gamma_02", "gamma_10", "equivalent", "equivalent_tanh",
     "steep", "smoothing", "depth_linear", "depth_quadratic",
@@ -48,13 +50,11 @@ def files(
     tables |= make_curvature(seeds=2, no_fit=NO_FIT, experiments=("classes", "task"))
     tables |= make_optimizers(seeds=2)
     tables["audit"] = audit_table
-    tables["claims"] = claims_table
+    tables["claim_measurements"] = claims_table
     paths = {}
     for name, table in tables.items():
         paths[name] = folder / f"{name}.parquet"
         table.to_parquet(paths[name])
-    paths["claim_measurements"] = folder / "claim_measurements.parquet"
-    claims_table.to_parquet(paths["claim_measurements"])
     return paths
 
 

@@ -36,6 +36,7 @@ def same_law(ours, theirs):
         assert ks_2samp(one, other).pvalue > 1e-4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("D", "n", "readout", "noise", "runs"),
     [
@@ -140,6 +141,7 @@ def test_eigenvectors_in_the_bulk_need_not_converge():
     np.testing.assert_allclose(*cos2, atol=1e-3)
 
 
+@pytest.mark.slow
 def test_overlaps_are_those_of_the_theory_at_the_papers_size():
     """d = 100, D = 5050: mean of 3 draws within 0.02, without the n x D = 1e9 numbers."""
     D, n = 5050, 200_000
@@ -169,6 +171,7 @@ def test_streams_decide_the_draw():
         assert np.abs(other.eigenvalues - first.eigenvalues).min() > 1e-6
 
 
+@pytest.mark.slow
 def test_number_of_threads_changes_nothing_but_rounding():
     before = torch.get_num_threads()
     try:

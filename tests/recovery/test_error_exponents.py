@@ -1,7 +1,5 @@
 """Exponents of the test error from the sharp theory."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -46,6 +44,7 @@ def test_no_law_at_one_half(gamma):
         asymptotic_exponent(gamma)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gamma", [0.3, 0.8])
 def test_exponent_of_an_independent_second_layer(gamma):
     """From sum lambda^2 (1 - cos^4) over all directions, none left out as too weak."""
@@ -75,6 +74,7 @@ def test_exponents_at_width_300(gamma, independent, same_sample):
     assert found["same_sample"] == pytest.approx(same_sample, abs=0.02)
 
 
+@pytest.mark.slow
 def test_table(table):
     assert list(table.columns) == [
         "gamma", "n_directions", "seed", "first", "last", "second_layer", "exponent",
@@ -97,15 +97,11 @@ def test_table(table):
     assert (tails.loc[tails["gamma"] == 0.3, "exponent"] > 0).all()
 
 
-def test_script_writes_the_table(tmp_path, table):
+def test_script_writes_the_table(tmp_path, table, run_script):
     output = tmp_path / "exponents.parquet"
-    script = ROOT / "workflow" / "scripts" / "predict_exponents.py"
     one = SETTINGS.model_copy(update={"gammas": (1.0,), "seeds": 1})
-    options = ["--exponents", one.model_dump_json(), "--seed", "5", "--output", str(output)]
-    result = subprocess.run(
-        [sys.executable, str(script), *options], capture_output=True, text=True, timeout=120
-    )
-    assert result.returncode == 0, result.stderr
+    options = {"exponents": one.model_dump_json(), "seed": 5, "output": output}
+    assert run_script("predict_exponents", **options).returncode == 0
     expected = table[(table["gamma"] == 1.0) & (table["seed"] == 0)].reset_index(drop=True)
     pd.testing.assert_frame_equal(read_table(output), expected)
     assert read_provenance(output)["parameters"]["exponents"]["widths"] == [16]

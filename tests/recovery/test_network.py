@@ -57,12 +57,14 @@ def test_seed_decides_everything_and_the_global_generator_nothing():
     assert not np.allclose(first.predict(X), other.predict(X))
 
 
+@pytest.mark.slow
 def test_it_does_not_depend_on_the_labels_units():
     first = fit_network(X, Y, SETTINGS, seed=1).predict(X)
     scaled = fit_network(X, 1000.0 * (Y - 100.0), SETTINGS, seed=1).predict(X)
     np.testing.assert_allclose(scaled / 1000.0 + 100.0, first, rtol=0, atol=0.2)
 
 
+@pytest.mark.slow
 def test_weight_decay_is_used():
     strong = SETTINGS.model_copy(update={"weight_decay": 50.0})
     weights = [

@@ -195,6 +195,7 @@ def test_no_convergence_names_the_case():
 # The Gaussian equivalent
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("readout", "noise", "n"),
     [("identity", 0.0, 1200), ("relu", 0.3, 1500)],
@@ -239,6 +240,7 @@ def test_equivalent_and_degree_one_teachers_have_one_law(readout, noise, n):
         np.testing.assert_array_equal(one.predicted_cos2, other.predicted_cos2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("readout", ["identity", "tanh"])
 def test_theory_predicts_overlaps_and_errors_of_the_equivalent(readout):
     """D = 5000, n = 25 D and 80 D, means of 3 draws: within 0.03 and 0.05, fixed beforehand."""

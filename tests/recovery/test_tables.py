@@ -1,8 +1,5 @@
 """Tables of a study's teachers, and the scripts that write them."""
 
-import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -161,6 +158,7 @@ def test_thresholds_table_agrees_with_the_directions(tables, family):
     assert tables.thresholds["predicted_half_recovery"].notna().any()
 
 
+@pytest.mark.slow
 def test_a_batch_is_its_single_runs(tables, family):
     parts = [make(family, [replicate]) for replicate in (1, 2)]
     for whole, *singles in zip(tables, *parts, strict=True):
@@ -186,6 +184,7 @@ def test_settings_of_the_estimator_are_used():
         assert fine["iterations"].max() > loose["iterations"].max()
 
 
+@pytest.mark.slow
 def test_many_directions_in_few_features_are_recovered_from_drawn_inputs(monkeypatch):
     monkeypatch.setattr("spectral_laws.recovery.recover._SMALL_SHARE", SMALL_SHARE)
     found = make(EQUIVALENT, [1])
@@ -201,6 +200,7 @@ def test_many_directions_in_few_features_are_recovered_from_drawn_inputs(monkeyp
     assert found.directions["feature_dimension"].unique().tolist() == [136]
 
 
+@pytest.mark.slow
 def test_equivalent_families_share_weights_across_readouts():
     weights = [
         make(EQUIVALENT.model_copy(update={"readout": readout}), [0]).thresholds["weight"].tolist()
@@ -228,71 +228,52 @@ def test_teacher_of_a_family_is_the_drawn_one():
 # Scripts
 
 
-def run_script(name, *arguments):
-    return subprocess.run(
-        [sys.executable, str(ROOT / "workflow" / "scripts" / name), *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-
-
-def options(**values):
-    return [part for key, value in values.items() for part in ("--" + key.replace("_", "-"), value)]
-
-
-def test_recover_script_writes_a_batch(tmp_path, monkeypatch):
-    # The script knows nothing of this module's patches.
+@pytest.mark.slow
+def test_recover_script_writes_a_batch(tmp_path, monkeypatch, run_script):
+    # As the pipeline runs it, without this module's patches.
     monkeypatch.setattr("spectral_laws.recovery.recover._SMALL_SHARE", SMALL_SHARE)
     monkeypatch.setattr("spectral_laws.recovery.recover._DENSE_SHARE", DENSE_SHARE)
     tables = make(EQUIVALENT, [1, 2])
     outputs = {name: tmp_path / f"{name}.parquet" for name in tables._fields}
     result = run_script(
-        "recover_features.py",
-        *options(
-            study_name="tiny",
-            study=EQUIVALENT.model_dump_json(),
-            estimator=ESTIMATOR.model_dump_json(),
-            evaluation=EVALUATION.model_dump_json(),
-            dimension=16,
-            first=1,
-            last=2,
-            seed=9,
-            device="cpu",
-            **outputs,
-        ),
+        "recover_features",
+        study_name="tiny",
+        study=EQUIVALENT.model_dump_json(),
+        estimator=ESTIMATOR.model_dump_json(),
+        evaluation=EVALUATION.model_dump_json(),
+        dimension=16,
+        first=1,
+        last=2,
+        seed=9,
+        device="cpu",
+        **outputs,
     )
     assert result.returncode == 0, result.stderr
     for name, path in outputs.items():
         expected = getattr(tables, name)
-        # Another process may use another number of threads: equal up to float32 rounding.
-        pd.testing.assert_frame_equal(read_table(path), expected, rtol=1e-3, atol=1e-3)
+        pd.testing.assert_frame_equal(read_table(path), expected)
     provenance = read_provenance(outputs["metrics"])
     assert provenance["seed"] == 9
     assert provenance["parameters"]["estimator"] == ESTIMATOR.model_dump()
     assert [provenance["parameters"][key] for key in ("dimension", "first", "last")] == [16, 1, 2]
 
 
-def test_spectrum_script(tmp_path):
+def test_spectrum_script(tmp_path, run_script):
     spectrum = tmp_path / "spectrum.parquet"
     point = {"study": "tiny", "dimension": 16, "sample_exponent": 2.0}
-    arguments = options(
-        study=FAMILY.model_dump_json(), point=json.dumps(point), seed=9, output=spectrum
-    )
-    result = run_script("compute_spectrum.py", *arguments)
+    options = {"study": FAMILY.model_dump_json(), "point": point, "seed": 9, "output": spectrum}
+    result = run_script("compute_spectrum", **options)
     assert result.returncode == 0, result.stderr
     assert len(read_table(spectrum)) == 16
     assert read_provenance(spectrum)["parameters"]["point"] == point
 
 
-def test_scripts_report_mistakes_in_one_line(tmp_path):
+def test_scripts_report_mistakes_in_one_line(tmp_path, run_script):
     result = run_script(
-        "compute_spectrum.py",
-        *options(
-            study=FAMILY.model_dump_json(),
-            point='{"study": "tiny", "dimension": 16, "sample_exponent": 0.1}',
-            output=tmp_path / "spectrum.parquet",
-        ),
+        "compute_spectrum",
+        study=FAMILY.model_dump_json(),
+        point={"study": "tiny", "dimension": 16, "sample_exponent": 0.1},
+        output=tmp_path / "spectrum.parquet",
     )
     assert result.returncode == 1
     assert result.stderr.strip() == ("error: spectrum.sample_exponent 0.1 gives n = 1 < 2")

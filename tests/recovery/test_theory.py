@@ -298,6 +298,7 @@ def test_aspect_ratio_must_be_positive():
 # Outliers and overlaps
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("signs", "readout", "noise", "n"),
     [

@@ -13,7 +13,7 @@ from pyarrow.parquet import read_metadata
 
 from spectral_laws.artifacts import read_arrays, read_provenance, read_table
 
-pytestmark = pytest.mark.xdist_group("faults")
+pytestmark = [pytest.mark.xdist_group("faults"), pytest.mark.slow]
 
 TRAINED = "results/faults/curvature/mlp/seeds0-1/checkpoints.safetensors"
 HISTORY = "results/faults/curvature/mlp/seeds0-1/history.parquet"

@@ -8,6 +8,8 @@ import sys
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.slow
+
 PROGRAM = """
 import json, os, sys, time
 import numpy as np, torch
@@ -25,14 +27,14 @@ from spectral_laws.settings.data import ImageFiles
 
 out = {}
 teacher = Teacher.draw(dimension=24, degree=2, n_directions=4, gamma=0.4, seed=0)
-found = [*recover_features(teacher, [3_000, 30_000], seed=0)]
-found += recover_equivalent(power_law_weights(6, 0.4), [20_000], feature_dimension=900, seed=0)
+found = [*recover_features(teacher, [3_000, 10_000], seed=0)]
+found += recover_equivalent(power_law_weights(6, 0.4), [8_000], feature_dimension=600, seed=0)
 out["cos2"] = [float(value) for result in found for value in result.cos2]
 out["metrics"] = [float(value) for result in found for value in result.mse.values()]
 
 generator = torch.Generator().manual_seed(1)
 out["updates"] = [
-    spectral_update(torch.randn(300, 500, generator=generator), alpha=a).flatten()[::997].tolist()
+    spectral_update(torch.randn(200, 300, generator=generator), alpha=a).flatten()[::997].tolist()
     for a in (2.0, 1.5)
 ]
 
@@ -41,12 +43,12 @@ mlp = Model(architecture="mlp", data="images", training="sgd", width=64, depth=2
 done = train_networks(mlp, samples, Training(**TRAINING), name="mlp", replicates=[0], seed=1)
 out["losses"] = done.history[["train_loss", "test_loss"]].to_numpy().ravel().tolist()
 
-resnet = Model(architecture="resnet18", data="images", training="sgd", width=16)
+resnet = Model(architecture="resnet18", data="images", training="sgd", width=8)
 model = build_model(resnet, samples, seed=1).eval()
-images = torch.from_numpy(samples.train_inputs[:96])
-labels = torch.from_numpy(samples.train_targets[:96])
+images = torch.from_numpy(samples.train_inputs[:32])
+labels = torch.from_numpy(samples.train_targets[:32])
 wall, cpu = time.perf_counter(), time.process_time()
-spectra = measure_directional_curvature(model, images, labels, top_k=10)
+spectra = measure_directional_curvature(model, images, labels, top_k=5)
 out["cores"] = (time.process_time() - cpu) / (time.perf_counter() - wall)
 out["curvatures"] = [s.directional_curvature.tolist() for s in spectra]
 out["alphas"] = [fit_loglog(s.singular_values, s.directional_curvature).slope for s in spectra]
@@ -56,7 +58,7 @@ print(json.dumps(out))
 DIGITS = {"dataset": "digits", "image_size": 8, "train_size": 400, "test_size": 100}
 TRAINING = {
     "optimizer": "sgd",
-    "max_epochs": 5,
+    "max_epochs": 3,
     "batch_size": 50,
     "learning_rate": 0.05,
     "momentum": 0.9,

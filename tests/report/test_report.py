@@ -13,6 +13,8 @@ import pytest
 
 from spectral_laws.claims.registry import load_claims
 
+pytestmark = pytest.mark.slow
+
 SIZES = {"desktop": (1400, 900), "phone": (390, 844)}
 PART = {"A": "Recovery", "B": "Curvature"}
 
@@ -36,20 +38,32 @@ def browser():
         browser.close()
 
 
-@pytest.fixture(scope="module", params=SIZES)
-def page(request, report, browser):
-    """The report, just opened in a window of one size, without a network."""
-    width, height = SIZES[request.param]
-    context = browser.new_context(viewport={"width": width, "height": height}, offline=True)
+@pytest.fixture(scope="module")
+def opened(report, browser):
+    """The report, opened once, without a network."""
+    context = browser.new_context(offline=True)
+    # A wait ends with what it waits for; so long waits only who hangs.
+    context.set_default_timeout(600_000)
     page = context.new_page()
-    page.name, page.trouble, page.asked = request.param, [], []
+    page.trouble, page.asked = [], []
     page.on("console", lambda line: page.trouble.append(line.text) if line.type == "error" else 0)
     page.on("pageerror", lambda error: page.trouble.append(str(error)))
     page.on("request", lambda request: page.asked.append(request.url))
     page.goto(report.as_uri())
-    page.wait_for_selector(".claims tr[id]")
     yield page
     context.close()
+
+
+@pytest.fixture(scope="module", params=SIZES)
+def page(request, opened):
+    """The report's first page in a window of one size."""
+    width, height = SIZES[request.param]
+    opened.set_viewport_size({"width": width, "height": height})
+    opened.name = request.param
+    if request.param != next(iter(SIZES)):
+        go_home(opened)
+    opened.wait_for_selector(".claims tr[id]")
+    return opened
 
 
 def go_home(page):

@@ -75,8 +75,8 @@ def test_one_figure_plans_its_ancestors_alone_whatever_the_active_preset(project
         jobs = project.planned("figures/smoke/curvature_triangle.pdf", *arguments)
         assert jobs == {
             "prepare_data": 6,
-            "train_model": 12,
-            "measure_curvature": 12,
+            "train_model": 11,
+            "measure_curvature": 11,
             "collect_curvature": 2,
             "fit_exponents": 1,
             "fit_ladder": 1,
@@ -89,8 +89,10 @@ def test_presets_do_not_share_outputs(project):
     outputs = {}
     for preset in ("laptop", "smoke"):
         arguments = () if preset == "laptop" else SMOKE
-        table = project.snakemake("--summary", *arguments).splitlines()[1:]
-        outputs[preset] = {line.split("\t")[0] for line in table if "\t" in line}
+        lines = [
+            line.split("\t") for line in project.snakemake("--summary", *arguments).splitlines()
+        ]
+        outputs[preset] = {line[0] for line in lines if len(line) > 1} - {"output_file"}
         assert all(f"/{preset}/" in name for name in outputs[preset])
     assert not outputs["laptop"] & outputs["smoke"]
 
@@ -139,7 +141,7 @@ def test_a_changed_setting_reruns_what_depends_on_it_and_nothing_else(project):
     one = "results/smoke/recovery/smoothing/d25/seeds0-1/metrics.parquet"
     project.snakemake(one)
     assert project.planned(one) == {}
-    with edited(project, "config/smoke.yaml", "dimensions: [25, 50, 100]", "dimensions: [25, 50]"):
+    with edited(project, "config/smoke.yaml", "dimensions: [25, 100]", "dimensions: [25, 50]"):
         assert project.planned(one) == {}
     with edited(project, "config/smoke.yaml", "dimensions: [12, 16]", "dimensions: [12]"):
         assert project.planned(one) == {}

@@ -131,6 +131,7 @@ def server(tmp_path):
     stop()
 
 
+@pytest.mark.slow
 def test_an_archive_is_downloaded_once_and_read(tmp_path, root, server):
     url, stop = server
     content = cifar_archive()
@@ -149,6 +150,7 @@ def test_an_archive_is_downloaded_once_and_read(tmp_path, root, server):
     assert "Nothing to be done" in pipeline.snakemake()
 
 
+@pytest.mark.slow
 def test_a_wrong_sum_stops_and_leaves_nothing(tmp_path, root, server):
     content = cifar_archive()
     (tmp_path / "www" / ARCHIVE).write_bytes(content[:-1] + b"\x01")
@@ -165,6 +167,7 @@ def test_a_wrong_sum_stops_and_leaves_nothing(tmp_path, root, server):
     assert hashlib.sha256(content[:-1] + b"\x01").hexdigest() in log
 
 
+@pytest.mark.slow
 def test_a_file_that_the_server_lacks_is_named(tmp_path, root, server):
     folder = tmp_path / "project"
     folder.mkdir()
@@ -173,6 +176,7 @@ def test_a_file_that_the_server_lacks_is_named(tmp_path, root, server):
     assert f"{server[0]}: cannot be downloaded (HTTP status 404)" in output
 
 
+@pytest.mark.slow
 def test_without_network_the_message_says_what_to_put_where(tmp_path, root, server):
     url, stop = server
     stop()
@@ -194,6 +198,7 @@ def test_without_network_the_message_says_what_to_put_where(tmp_path, root, serv
     assert (folder / "data.safetensors").is_file()
 
 
+@pytest.mark.slow
 def test_the_script_refuses_a_wrong_file_without_snakemake(tmp_path, root):
     source, target = tmp_path / "source", tmp_path / "data" / "target"
     source.write_bytes(b"content")

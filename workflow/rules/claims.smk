@@ -85,6 +85,7 @@ rule collect_provenance:
         runtime=30,
     params:
         benchmarks=BENCHMARKS,
+        logs=LOGS,
     shell:
         "{PYTHON} {SCRIPTS}/collect_provenance.py {input.files} {input.texts} --benchmarks {params.benchmarks}"
-        " --output {output} > {log} 2>&1"
+        " --logs {params.logs} --output {output} > {log} 2>&1"

@@ -3,6 +3,7 @@ import json
 import os
 import shlex
 import sys
+import time
 from argparse import Namespace
 from functools import cache
 from pathlib import Path
@@ -114,6 +115,14 @@ def lookup(preset, path):
         else:
             value = getattr(value, name)
     return value
+
+
+def note_processor_seconds():
+    """Write what Snakemake itself has used, without its jobs, to a log of its own."""
+    path = Path(f"logs/{PRESET}/snakemake.log")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a") as file:
+        file.write(f"processor seconds: {time.process_time():.2f}\n")
 
 
 def settings(path, without=()):

@@ -30,7 +30,7 @@ for name, figure in load_figures().items():
             f"{LOGS}/plot_{name}.log",
         benchmark:
             f"{BENCHMARKS}/plot_{name}.tsv"
-        group: # one SLURM job per part of the project
+        group:  # one SLURM job per part of the project
             name.split("_")[0]
         resources:
             mem_mb=1500,

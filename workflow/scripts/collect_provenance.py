@@ -14,10 +14,11 @@ from spectral_laws.verification import collect_provenance
 def main(
     files: Annotated[list[Path], typer.Argument(help="Tables, figures and texts of the run.")],
     benchmarks: Annotated[Path, typer.Option(help="Folder of the run's benchmark files.")],
+    logs: Annotated[Path, typer.Option(help="Folder of the run's logs.")],
     output: Annotated[Path, typer.Option(help="JSON file to write.")],
 ) -> None:
     """Follow the files back to what they were made from, and collect the provenance of all."""
-    collected = collect_provenance(files, benchmarks)
+    collected = collect_provenance(files, benchmarks, logs)
     with atomic_path(output) as temporary:
         temporary.write_text(json.dumps(collected, indent=1) + "\n", encoding="utf-8")
 

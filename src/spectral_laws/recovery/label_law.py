@@ -16,7 +16,7 @@ from functools import cached_property
 import numpy as np
 from numpy.polynomial.hermite_e import hermegauss
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import chi2
+from scipy.special import chdtrc
 
 from spectral_laws.recovery.teacher import Readout, apply_readout, check_target
 
@@ -137,9 +137,7 @@ def _chi_squared_masses(weight: float, dof: int, size: int) -> Vector:
     """
     unit = abs(weight) / math.sqrt(2.0)
     ends = _SPACING * (np.arange(-1, size + 1) - size // 2) / unit + 1.0
-    beyond = np.where(
-        ends > 0, dof * chi2.sf(ends, dof + 2) - ends * chi2.sf(ends, dof), dof - ends
-    )
+    beyond = np.where(ends > 0, dof * chdtrc(dof + 2, ends) - ends * chdtrc(dof, ends), dof - ends)
     masses = np.diff(beyond, 2) * unit / _SPACING
     masses[ends[2:] <= 0] = 0.0
     return masses if weight > 0 else np.roll(masses[::-1], 1)

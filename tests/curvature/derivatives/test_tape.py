@@ -254,6 +254,7 @@ def test_the_tape_gives_autograds_gradients():
         torch.testing.assert_close(found[id(weight)], expected, rtol=1e-12, atol=1e-14)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_classes", [3, 60])
 def test_forward_and_reverse_gauss_newton_agree_and_the_cheaper_is_taken(n_classes, monkeypatch):
     model = ResNet18(in_channels=1, width=2, n_classes=n_classes).double().eval()

@@ -1,6 +1,4 @@
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pandas as pd
@@ -270,21 +268,13 @@ def test_author_arrays_give_the_stored_exponents(reference):
             )
 
 
-def test_script_writes_what_the_library_computes(tmp_path, root):
+def test_script_writes_what_the_library_computes(tmp_path, run_script):
     spectra = pd.concat([layer(*power_law(noise=0.3)), layer([1.0], [1.0], name="tiny", index=1)])
     source, output = tmp_path / "spectra.parquet", tmp_path / "exponents.parquet"
     write_table(spectra, source, Provenance(parameters={}))
-    script = root / "workflow" / "scripts" / "fit_exponents.py"
-    command = [sys.executable, str(script), "--spectra", str(source), "--output", str(output)]
-    command += [
-        "--seed",
-        "3",
-        "--top-k",
-        "20",
-        "--intervals",
-        '{"confidence": 0.95, "resamples": 200}',
-    ]
-    subprocess.run(command, check=True, capture_output=True)
+    intervals = {"confidence": 0.95, "resamples": 200}
+    options = {"spectra": source, "output": output, "top_k": 20, "seed": 3, "intervals": intervals}
+    assert run_script("fit_exponents", **options).returncode == 0
     expected = fit_exponents(spectra, **SETTINGS)
     pd.testing.assert_frame_equal(read_table(output), expected, check_dtype=False)
     assert list(expected["status"]) == ["fit", "no fit"]

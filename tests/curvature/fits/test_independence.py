@@ -1,8 +1,5 @@
 """Errors of s = alpha gamma, on synthetic layers whose laws and residuals are known."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -208,13 +205,11 @@ def test_a_network_needs_all_parts_and_shuffles_are_seeded():
     assert other["error_halves"][0] == one["error_halves"][0]
 
 
-def test_script_writes_what_the_library_computes(tmp_path, root):
+def test_script_writes_what_the_library_computes(tmp_path, run_script):
     spectra = parts(np.random.default_rng(8))
     source, output = tmp_path / "spectra.parquet", tmp_path / "independence.parquet"
     write_table(spectra, source, Provenance(parameters={}))
-    script = root / "workflow" / "scripts" / "fit_independence.py"
-    command = [sys.executable, str(script), "--spectra", str(source), "--output", str(output)]
-    command += ["--top-k", "20", "--permutations", "500", "--seed", "3"]
-    subprocess.run(command, check=True, capture_output=True)
+    options = {"spectra": source, "output": output, "top_k": 20, "permutations": 500, "seed": 3}
+    assert run_script("fit_independence", **options).returncode == 0
     expected = fit_independence(spectra, **SETTINGS)
     pd.testing.assert_frame_equal(read_table(output), expected, check_dtype=False)

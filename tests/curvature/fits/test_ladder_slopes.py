@@ -1,8 +1,5 @@
 """Ratios, decomposition and factor models on tables whose laws are known."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -308,21 +305,18 @@ def test_factors_of_small_rank_have_no_model_and_strangers_are_refused():
     )
 
 
-def test_script_writes_the_three_tables(tmp_path, root):
+def test_script_writes_the_three_tables(tmp_path, run_script):
     spectra = layer({**ladder_of_powers(), **factors_of(np.random.default_rng(1), noise=0.3)})
     spectra = pd.concat([spectra, layer(name="tied", index=1)])
     factors = pd.concat([factor_rows(1 / K, "delta"), factor_rows(K[:3], "a")])
     paths = {name: tmp_path / f"{name}.parquet" for name in ("spectra", "factors")}
     spectra.to_parquet(paths["spectra"])
     factors.to_parquet(paths["factors"])
-    script = root / "workflow" / "scripts" / "fit_ladder.py"
-    command = [sys.executable, str(script), "--seed", "3", "--top-k", "20"]
-    command += ["--intervals", '{"confidence": 0.95, "resamples": 200}']
     outputs = {name: tmp_path / f"{name}.parquet" for name in ("ladder", "decomposition")}
     outputs["factor-models"] = tmp_path / "factor_models.parquet"
-    for name, path in (paths | outputs).items():
-        command += [f"--{name}", str(path)]
-    subprocess.run(command, check=True, capture_output=True)
+    intervals = {"confidence": 0.95, "resamples": 200}
+    done = run_script("fit_ladder", seed=3, top_k=20, intervals=intervals, **paths, **outputs)
+    assert done.returncode == 0, done.stderr
     expected = {
         "ladder": fit_ladder(spectra, **SETTINGS),
         "decomposition": fit_decomposition(spectra, **SETTINGS),

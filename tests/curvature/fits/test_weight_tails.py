@@ -1,8 +1,5 @@
 """Tails and decays of weights whose spectra are known."""
 
-import importlib.util
-import subprocess
-import sys
 import warnings
 
 import numpy as np
@@ -16,7 +13,7 @@ from spectral_laws.curvature.fits.weight_tails import (
     fit_weight_tails,
     weight_decay_exponent,
 )
-from spectral_laws.errors import ConfigError, DataError, NoFitError, NumericalError
+from spectral_laws.errors import DataError, NoFitError, NumericalError
 from spectral_laws.provenance import Provenance
 from spectral_laws.tables.schemas import load_schema
 
@@ -190,7 +187,7 @@ def test_networks_that_do_not_fit_the_spectra_are_refused():
         fit_weight_tails({("net", 0): broken}, table)
 
 
-def test_script_reads_the_last_epoch_of_every_network(tmp_path, root):
+def test_script_reads_the_last_epoch_of_every_network(tmp_path, root, run_script):
     rng = np.random.default_rng(0)
     files = {name: tmp_path / f"{name}.safetensors" for name in ("one", "two")}
     last = {}
@@ -207,16 +204,13 @@ def test_script_reads_the_last_epoch_of_every_network(tmp_path, root):
     )
     source, output = tmp_path / "spectra.parquet", tmp_path / "weights.parquet"
     write_table(table, source, Provenance(parameters={}))
-    script = root / "workflow" / "scripts" / "fit_weight_tails.py"
-    command = [sys.executable, str(script), "--spectra", str(source), "--output", str(output)]
+    command = ["--spectra", source, "--output", output]
     for name, path in files.items():
-        command += ["--networks", str(path), "--model-name", name]
-    subprocess.run(command, check=True, capture_output=True)
+        command += ["--networks", path, "--model-name", name]
+    assert run_script("fit_weight_tails", *command).returncode == 0
     expected = fit_weight_tails(last, table)
     assert len(expected) == 4
     pd.testing.assert_frame_equal(read_table(output), expected, check_dtype=False)
-    spec = importlib.util.spec_from_file_location("fit_weight_tails", script)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    with pytest.raises(ConfigError, match="equally often"):
-        module.main([*files.values()], ["one"], source, output)
+    refused = run_script("fit_weight_tails", *command[:-2])
+    assert refused.returncode == 1
+    assert "equally often" in refused.stderr

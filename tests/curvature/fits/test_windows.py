@@ -1,6 +1,3 @@
-import subprocess
-import sys
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -112,16 +109,14 @@ def test_layer_without_gradient_is_one_window_without_a_fit():
     assert (table[table["layer"] != "dead"]["status"] == "fit").all()
 
 
-def test_script_writes_what_the_library_computes(tmp_path, root):
+def test_script_writes_what_the_library_computes(tmp_path, run_script):
     k = np.arange(1.0, 31)
     spectra = layer(1 / k, k**-2 * np.exp(np.random.default_rng(0).normal(size=30)))
     source, output = tmp_path / "spectra.parquet", tmp_path / "windows.parquet"
     write_table(spectra, source, Provenance(parameters={}))
-    script = root / "workflow" / "scripts" / "fit_windows.py"
-    command = [sys.executable, str(script), "--spectra", str(source), "--output", str(output)]
-    command += ["--top-k", "20", "--seed", "3"]
-    command += ["--intervals", '{"confidence": 0.95, "resamples": 200}']
-    subprocess.run(command, check=True, capture_output=True)
+    intervals = {"confidence": 0.95, "resamples": 200}
+    options = {"spectra": source, "output": output, "top_k": 20, "seed": 3, "intervals": intervals}
+    assert run_script("fit_windows", **options).returncode == 0
     expected = fit_windows(spectra, **SETTINGS)
     pd.testing.assert_frame_equal(read_table(output), expected, check_dtype=False)
     assert "full" in set(expected["window"])

@@ -299,6 +299,7 @@ class Gated(nn.Module):
         return self.value(x) * self.gate(x).relu()
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(
     steps=st.lists(st.sampled_from(sorted(STEPS)), min_size=1, max_size=5), seed=st.integers(0, 99)

@@ -127,6 +127,7 @@ def test_training_stops_at_the_target_loss():
     pd.testing.assert_frame_equal(short, full.iloc[:first])
 
 
+@pytest.mark.slow
 def test_every_setting_changes_the_result():
     def weights(**changes) -> np.ndarray:
         model = network()
@@ -214,6 +215,7 @@ t.train_model(t.network(), t.toy_data(), t.settings(), seed=1, scratch=Path({scr
 """
 
 
+@pytest.mark.slow
 def test_a_killed_training_ends_in_the_same_bits(tmp_path):
     code = KILLED.format(folder=str(Path(__file__).parent), scratch=str(tmp_path))
     process = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True)
@@ -226,6 +228,7 @@ def test_a_killed_training_ends_in_the_same_bits(tmp_path):
     assert_same(resumed, reference)
 
 
+@pytest.mark.slow
 def test_another_training_does_not_use_the_state(tmp_path, monkeypatch):
     state = interrupted(tmp_path, monkeypatch, after=2)
     others = [
@@ -247,6 +250,7 @@ def change_arrays(path: Path, **changes) -> None:
     write_arrays(kept, path, Provenance({}))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
