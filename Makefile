@@ -1,5 +1,5 @@
 # make reproduce   everything of one preset: PRESET=laptop (default), smoke or paper
-#                  after whatever ended it, the same command goes on
+#                  rerun the same command to resume an interrupted run
 # make report      one HTML file of a finished run: claims, figures, tables, rules, code
 # make verify      are the figures from the tables on disk, nothing damaged, limits kept?
 # make test        the whole test suite

@@ -99,7 +99,7 @@ def test_readme_shows_every_claim():
         assert verdict in VERDICTS
         number = r"-?[\d.]+(e-?\d+)?"
         interval = "" if claim.no_interval else rf" \[{number}, {number}\]"
-        clusters = r"(, [\d,]+ [a-z ]+(, \d+ per stratum)?( \(covers \d+ to \d+ %\))?)?"
+        clusters = r"(, [\d,]+ [a-z ]+(, \d+ per stratum)?( \(covers \d+ to \d+ %\))?)"
         if verdict in ("not run at this scale", "ill-posed"):
             assert ours == "-", claim.id
         else:

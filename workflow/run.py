@@ -1,4 +1,4 @@
-"""Run Snakemake with the arguments given, or go on after whatever ended the last run.
+"""Run Snakemake with the arguments given, resuming an interrupted run.
 
     python workflow/run.py --cores 2 [targets and options of snakemake]
 

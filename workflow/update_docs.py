@@ -69,7 +69,7 @@ def main() -> None:
     for name, path in figures.items():
         shrink(path, Path("docs", "gallery", path.name))
         title, picture = load_figures()[name].title, f"![{name}](gallery/{name}.png)"
-        page.append(f"## {title}\n\n{picture}\n\n{caption(name)}\n")
+        page.append(f'<a id="{name}"></a>\n\n## {title}\n\n{picture}\n\n{caption(name)}\n')
     with atomic_path(Path("docs", "gallery.md")) as temporary:
         temporary.write_text("\n".join(page), encoding="utf-8")
     print(f"README.md: {table.count(chr(10)) - 1} claims; docs/gallery: {len(figures)} pictures")

@@ -31,7 +31,7 @@ class _Column:
 _ID = _Column("", 0.22, 4)
 _STATEMENT = _Column("claim", 0.55, 54)
 _PAPER = _Column("paper", 3.05, 28)
-_OURS = _Column("here, with interval", 4.38, 23)
+_OURS = _Column("here, with interval", 4.38, 21)
 _ACCEPT = _Column("accepted", 5.42, 14)
 _N = _Column("n (coverage)", 6.12, 18)
 _GREEK = {"alpha": "\u03b1", "gamma": "\u03b3", "lambda": "\u03bb", "sigma": "\u03c3",
