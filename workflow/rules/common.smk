@@ -110,7 +110,9 @@ def lookup(preset, path):
     for name in path.split("."):
         if isinstance(value, dict):
             if name not in value:
-                raise WorkflowError(f"preset {preset} has no {path}; there are {', '.join(value)}")
+                raise WorkflowError(
+                    f"preset {preset} has no {name!r} ({path}); there are {', '.join(value)}"
+                )
             value = value[name]
         else:
             value = getattr(value, name)
