@@ -138,7 +138,7 @@ class Project:
                 path = self.folder / name
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.touch()
-        self.snakemake("--touch", *arguments)
+        self.snakemake("--touch", "--forceall", *arguments)
         assert self.planned(*arguments) == {}
 
 

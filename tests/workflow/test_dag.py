@@ -153,8 +153,7 @@ def test_a_changed_setting_reruns_what_depends_on_it_and_nothing_else(project):
 
 def test_a_changed_setting_of_a_method_reruns_that_method_alone(project):
     runs = [f"results/smoke/optimizers/images/{name}/race.parquet" for name in ("sgd", "adamw")]
-    project.snakemake(*runs)
-    assert project.planned(*runs) == {}
+    project.pretend_done(*runs)
     with edited(project, "config.yaml", "momentum: 0.9 # of SGD,", "momentum: 0.8 #"):
         assert project.planned(*runs) == {"tune_method": 1, "train_method": 1}
     with edited(
