@@ -208,6 +208,7 @@ def test_nothing_measured():
     assert len(table) == len(EVIDENCE)
 
 
+@pytest.mark.slow
 def test_same_seed_same_table_and_claims_do_not_share_a_stream(tables, evaluated):
     some = ClaimTables(exponents=tables.exponents, experiments=tables.experiments)
     alone = evaluate_claims(some, **SETTINGS)

@@ -21,6 +21,8 @@ from spectral_laws.plotting.curvature.triangle import product_interval
 from spectral_laws.plotting.curvature.windows import WINDOWS
 from spectral_laws.plotting.curvature.windows import draw as draw_curvature_windows
 
+pytestmark = pytest.mark.slow
+
 NO_FIT = "layer3.0.downsample.0"
 TOP_K = 20
 DRAWN = [name for name in load_figures() if name.startswith("curvature")]

@@ -9,6 +9,8 @@ from spectral_laws.figure_registry import load_figures
 from spectral_laws.plotting import draw_figure
 from spectral_laws.plotting.style import house_style
 
+pytestmark = pytest.mark.slow
+
 STUDIES = (
     "quadratic", "quadratic_tanh", "gamma_04", "equivalent", "equivalent_tanh", "steep", "wide",
     "smoothing", "depth_linear", "depth_quadratic",

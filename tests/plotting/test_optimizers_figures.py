@@ -17,6 +17,8 @@ from spectral_laws.plotting.optimizers.panels import ACCURACY, LOSS, looks
 from spectral_laws.plotting.optimizers.race import learning_curves, training_seconds
 from spectral_laws.plotting.optimizers.responses import relative_spectrum
 
+pytestmark = pytest.mark.slow
+
 NAMES = ["race", "gains", "responses", "layer_rates"]
 # Columns that no figure needs
 UNUSED = {

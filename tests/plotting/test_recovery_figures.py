@@ -23,6 +23,8 @@ from spectral_laws.plotting.recovery.sharp_theory import draw as draw_recovery_s
 from spectral_laws.plotting.recovery.sharp_theory import joint_slopes, thinned
 from spectral_laws.plotting.recovery.spectrum import draw as draw_recovery_spectrum
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def tables(make_recovery):
