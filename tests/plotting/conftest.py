@@ -14,6 +14,7 @@ from spectral_laws.claims.registry import load_claims
 from spectral_laws.claims.verdicts import VERDICTS
 from spectral_laws.plotting.curvature.panels import LAYER
 from spectral_laws.plotting.style import house_style
+from spectral_laws.tables.schemas import load_schema
 
 # features, degree, dimensions, gamma, readout, width (None: floor of sqrt d), exponents of n
 STUDIES = {
@@ -697,11 +698,10 @@ def make_curvature():
         }
         numbers = ("alpha", "phi_a", "phi_delta", "participation_ratio", "value")
         tables["experiments"] = tables["experiments"].astype(dict.fromkeys(numbers, "float64"))
-        return (
-            tables
-            | fit_tables(tables["spectra"], tables["exponents"])
-            | control_tables(tables["spectra"])
-        )
+        tables |= fit_tables(tables["spectra"], tables["exponents"])
+        tables |= control_tables(tables["spectra"])
+        # Columns that no figure shows are missing values.
+        return {name: load_schema(f"curvature/{name}").frame(rows) for name, rows in tables.items()}
 
     return make
 

@@ -126,16 +126,6 @@ class TestAllFigures:
             with pytest.raises(DataError, match=r"no row has a fit|no layer has both"):
                 draw(name, missing)
 
-    @pytest.mark.parametrize("name", DRAWN)
-    def test_missing_columns_and_rows_are_named(self, tables, name):
-        for table in needed(name):
-            with pytest.raises(DataError, match=f"^{table} table: no rows"):
-                draw(name, tables | {table: tables[table].head(0)})
-            with pytest.raises(DataError, match=f"^{table} table: no column"):
-                draw(
-                    name, tables | {table: tables[table][["note" if table == "audit" else "seed"]]}
-                )
-
     @pytest.mark.parametrize("name", [name for name in DRAWN if "experiments" in needed(name)])
     def test_the_main_experiment_must_be_there(self, tables, name):
         others = tables["experiments"].query("experiment != 'architectures'")

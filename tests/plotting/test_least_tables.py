@@ -124,3 +124,17 @@ def test_the_least_tables_are_drawn_or_refused_in_one_line(tables, name):
     assert one_seed not in refused
     assert all("\n" not in line and len(line) < 200 for line in refused.values())
     assert drawn or name in ("claims", "curvature_audit", "optimizers_responses")
+
+
+@pytest.mark.parametrize("name", load_figures())
+def test_missing_columns_and_rows_are_named(tables, name):
+    figure = load_figures()[name]
+    whole = {table.split("/")[-1]: tables[table.split("/")[-1]] for table in figure.tables}
+    parameters = {key: FEW[key] for key in figure.params}
+    for key, table in whole.items():
+        for change, message in (
+            (table.head(0), f"{key} table: no rows, nothing to draw"),
+            (table.drop(columns=table.columns[1]), f"{key} table: no column {table.columns[1]}"),
+        ):
+            with pytest.raises(DataError, match=message):
+                draw_figure(name, **whole | {key: change}, **parameters)

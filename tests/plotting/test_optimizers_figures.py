@@ -20,15 +20,6 @@ from spectral_laws.plotting.optimizers.responses import relative_spectrum
 pytestmark = pytest.mark.slow
 
 NAMES = ["race", "gains", "responses", "layer_rates"]
-# Columns that no figure needs
-UNUSED = {
-    "race": {"learning_rate", "weight_decay", "train_loss", "train_size"},
-    "race_times": set(),
-    "tuning": {"validation_loss", "validation_accuracy"},
-    "tuning_times": set(),
-    "layer_rates": {"test_loss"},
-    "responses": set(),
-}
 
 
 @pytest.fixture(scope="module")
@@ -114,15 +105,6 @@ class TestAllFigures:
     @pytest.mark.parametrize("name", NAMES)
     def test_three_races(self, make_optimizers, assert_legible, name):
         assert_legible(draw(name, make_optimizers(seeds=2, races=("images", "text", "digits"))))
-
-    @pytest.mark.parametrize("name", NAMES)
-    def test_missing_columns_and_rows_are_named(self, tables, name):
-        for table in needed(name):
-            with pytest.raises(DataError, match=f"^{table} table: no rows"):
-                draw(name, tables | {table: tables[table].head(0)})
-            for column in set(tables[table]) - UNUSED[table]:
-                with pytest.raises(DataError, match=f"^{table} table: no column {column}"):
-                    draw(name, tables | {table: tables[table].drop(columns=column)})
 
     @pytest.mark.parametrize("name", ["race", "gains"])
     @pytest.mark.parametrize("method", ["muon", "adamw"])

@@ -5,9 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from spectral_laws.errors import DataError, NumericalError
+from spectral_laws.errors import NumericalError
 from spectral_laws.plotting.tables import (
-    require,
     seed_count,
     shorten,
     study_name,
@@ -60,13 +59,6 @@ def test_bad_values_stop_with_the_column(bad, logarithmic):
         summarise_seeds(
             frame(a=[1.0, bad]), ["group"], "value", confidence=0.9, logarithmic=logarithmic
         )
-
-
-def test_require_names_table_and_column():
-    with pytest.raises(DataError, match="metrics table: no column mse, seed"):
-        require(pd.DataFrame({"x": [1]}), ["mse", "x", "seed"], name="metrics")
-    with pytest.raises(DataError, match="metrics table: no rows"):
-        require(pd.DataFrame({"x": []}), ["x"], name="metrics")
 
 
 @given(st.text(max_size=80), st.integers(8, 40))

@@ -12,10 +12,8 @@ from matplotlib.lines import Line2D
 
 from spectral_laws.claims.registry import Region
 from spectral_laws.claims.views import GROUPS, View, view_claims
-from spectral_laws.errors import DataError
 from spectral_laws.palette import VERDICT_COLORS, VERDICT_MARKERS
 from spectral_laws.plotting.style import SMALL, TEXT_WIDTH, styled
-from spectral_laws.tables.schemas import check_table
 
 _LINE = 0.098  # inches per line of text
 _GAP = 0.04  # inches between rows
@@ -46,16 +44,8 @@ def draw(claim_measurements: pd.DataFrame) -> Figure:
     n counts what is resampled; where it is below ten, such intervals cover the truth with the
     probability in brackets. The legend counts the papers' claims. A missing value or interval is
     left blank; the reason stands in the table itself.
-
-    Args:
-        claim_measurements: the table of this name, of which primary rows are drawn.
-
-    Raises:
-        DataError: if a column is missing, there are no rows, or a verdict or claim is unknown.
     """
-    views = view_claims(check_table(claim_measurements, "claims/claim_measurements"))
-    if not views:
-        raise DataError("claims table: no rows, nothing to draw")
+    views = view_claims(claim_measurements)
     groups = {group: [view for view in views if view.group == group] for group in GROUPS}
     cells = {view.claim.id: _cells(view) for view in views}
     heights = {name: _LINE * _lines(row) + _GAP for name, row in cells.items()}

@@ -8,21 +8,7 @@ import pandas as pd
 from scipy import stats
 
 from spectral_laws.artifacts import check_finite
-from spectral_laws.errors import DataError, NumericalError
-
-
-def require(table: pd.DataFrame, columns: Sequence[str], *, name: str) -> pd.DataFrame:
-    """The table itself, once it is known to have rows and ``columns``.
-
-    Raises:
-        DataError: if there is no row, or a column is missing; ``name`` says in which table.
-    """
-    missing = [column for column in columns if column not in table.columns]
-    if missing:
-        raise DataError(f"{name} table: no column {', '.join(missing)}")
-    if table.empty:
-        raise DataError(f"{name} table: no rows, nothing to draw")
-    return table
+from spectral_laws.errors import NumericalError
 
 
 def groups(table: pd.DataFrame, *columns: str) -> list[tuple[tuple[Any, ...], pd.DataFrame]]:

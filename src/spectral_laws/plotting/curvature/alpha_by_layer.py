@@ -7,18 +7,15 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MultipleLocator
 
-from spectral_laws.errors import DataError
 from spectral_laws.palette import FAINT, GROUP_COLORS
 from spectral_laws.plotting.curvature.layer_panels import layer_panels, layers_by_model
 from spectral_laws.plotting.curvature.panels import (
-    LAYER,
-    check_roles,
-    fitted,
     group_handles,
     main_rows,
     median_handle,
     reference,
     seed_medians,
+    some_fits,
 )
 from spectral_laws.plotting.style import SMALL, styled, widened
 from spectral_laws.plotting.tables import groups, plural, seed_count, shorten
@@ -29,7 +26,6 @@ PAPER_ALPHAS = {
 }  # fmt: skip
 """Of the paper: smallest and largest mean or median of a family."""
 _SUMMARY = "median over layers"
-_COLUMNS = (*LAYER, "final", "status", "n_used", "alpha", "alpha_low", "alpha_high")
 _ROW = 0.135
 
 
@@ -41,21 +37,9 @@ def draw(exponents: pd.DataFrame, experiments: pd.DataFrame, *, confidence: floa
     lines stand at alpha = 1 and 2. A layer and seed without a fit is a cross at the left edge, with
     the number of usable entries on the right. The first panel has the median over layers of each
     family, mean over seeds with Student's interval, on the paper's range.
-
-    Args:
-        exponents: table of ``fit_exponents``; final rows of the experiment ``architectures`` are
-            drawn.
-        experiments: table of ``compare_models``, which names those models.
-        confidence: level of the intervals of the medians.
-
-    Raises:
-        DataError: if a column is missing or no row has a fit.
     """
-    rows = check_roles(exponents, _COLUMNS, name="exponents")
-    rows = main_rows(rows, experiments, name="exponents")
-    fits = fitted(rows)
-    if fits.empty:
-        raise DataError("exponents table: no row has a fit, nothing to draw")
+    rows = main_rows(exponents, experiments, name="exponents")
+    fits = some_fits(rows, name="exponents")
     summary = _medians(fits, confidence)
     layers = {_SUMMARY: summary["name"].tolist()} | layers_by_model(rows)
     figure, axes = layer_panels(layers, row=_ROW, header=0.75)

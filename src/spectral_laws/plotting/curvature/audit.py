@@ -12,10 +12,9 @@ from matplotlib.lines import Line2D
 from spectral_laws.errors import DataError
 from spectral_laws.palette import FAINT, MEASURED, OUTLIER
 from spectral_laws.plotting.style import SMALL, TEXT_WIDTH, minus, styled
-from spectral_laws.plotting.tables import plural, require
+from spectral_laws.plotting.tables import plural
 
 _VALUES = ("author_value", "author_recomputed", "our_value")
-_COLUMNS = ("quantity", "claim", "source", "layer", "paper_text", *_VALUES, "our_low", "our_high")
 _MARKS = {
     "author_value": ("s", OUTLIER, "stored by the author"),
     "author_recomputed": ("D", OUTLIER, "recomputed from the author's arrays"),
@@ -49,14 +48,7 @@ def draw(audit: pd.DataFrame) -> Figure:
     Rows of single layers are counted, not drawn. The points of a line have a scale of their own: it
     holds all its values and at least a fifth of the largest, and is logarithmic where they differ
     by more than a factor of 20.
-
-    Args:
-        audit: table of ``audit_reference``.
-
-    Raises:
-        DataError: if a column is missing or no row summarises layers.
     """
-    require(audit, _COLUMNS, name="audit")
     lines = claim_rows(audit)
     if lines.empty:
         raise DataError("audit table: no row without a layer, nothing to draw")

@@ -10,7 +10,6 @@ from spectral_laws.palette import FAINT, GROUP_COLORS, THEORY
 from spectral_laws.plotting.corners import write_corner
 from spectral_laws.plotting.curvature.panels import (
     DASHED,
-    LAYER,
     check_roles,
     describe_layers,
     draw_strip,
@@ -24,11 +23,8 @@ from spectral_laws.plotting.curvature.panels import (
 from spectral_laws.plotting.style import SMALL, TEXT_WIDTH, empty_panel, styled
 from spectral_laws.plotting.tables import groups
 
-_DIFFERENCES = (*LAYER, "index", "singular_value", "directional_curvature", "finite_difference",
-                "step")  # fmt: skip
 PAPER_R2 = 0.17
 """R^2 of the paper's finite differences."""
-_EIGENVALUES = (*LAYER, "index", "eigenvalue", "directional_curvature")
 
 
 @styled
@@ -41,17 +37,9 @@ def draw(
     one is drawn at its absolute value, hollow. The line is equality. (b) R^2 of log h on log sigma
     per layer, with either h (positive ones; layers with five or more). (c) h_1 against the largest
     eigenvalue of the layer's Hessian block, which it cannot exceed. (d) Their ratio by role.
-
-    Args:
-        finite_differences: table of the control of that name.
-        eigenvalues: table of the control of that name.
-        confidence: level of the intervals.
-
-    Raises:
-        DataError: if a column is missing or a table has no rows.
     """
-    differences = check_roles(finite_differences, _DIFFERENCES, name="finite_differences")
-    leading = check_roles(eigenvalues, _EIGENVALUES, name="eigenvalues")
+    differences = check_roles(finite_differences, name="finite_differences")
+    leading = check_roles(eigenvalues, name="eigenvalues")
     leading = leading[leading["index"] == 1]
     leading = leading.assign(share=leading["directional_curvature"] / leading["eigenvalue"])
     figure = Figure(figsize=(TEXT_WIDTH, 5.4), layout="constrained")

@@ -8,15 +8,18 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MultipleLocator
 
-from spectral_laws.errors import DataError
 from spectral_laws.palette import FAINT
 from spectral_laws.plotting.curvature.layer_panels import layer_panels, layers_by_model
-from spectral_laws.plotting.curvature.panels import LAYER, check_roles, fitted, main_rows, reference
+from spectral_laws.plotting.curvature.panels import (
+    fitted,
+    main_rows,
+    reference,
+    some_fits,
+)
 from spectral_laws.plotting.style import SMALL, styled, widened
 from spectral_laws.plotting.tables import plural, seed_count, shorten, summarise_seeds
 
 PARTS = ("beta", "phi", "chi")
-_COLUMNS = (*LAYER, "status", "n_used", "alpha", *PARTS, "identity_gap", "kronecker_gap")
 _COLORS = {
     "beta": "#88ccee",
     "phi": "#999933",
@@ -40,20 +43,9 @@ def draw(
     product of the alignments, chi of exact over Kronecker curvature; means over seeds. Positive
     parts are stacked to the right of zero, negative ones to the left; alpha, the point, is their
     sum, with Student's interval over seeds.
-
-    Args:
-        decomposition: table of ``fit_ladder``.
-        experiments: table of ``compare_models``, which names the architectures' models.
-        confidence: level of the intervals.
-
-    Raises:
-        DataError: if a column is missing or no row has a fit.
     """
-    rows = check_roles(decomposition, _COLUMNS, name="decomposition")
-    rows = main_rows(rows, experiments, name="decomposition")
-    fits = fitted(rows)
-    if fits.empty:
-        raise DataError("decomposition table: no row has a fit, nothing to draw")
+    rows = main_rows(decomposition, experiments, name="decomposition")
+    fits = some_fits(rows, name="decomposition")
     layers = layers_by_model(rows)
     figure, axes = layer_panels(layers, row=_ROW, header=0.85)
     for model, axis in axes.items():

@@ -10,7 +10,6 @@ from spectral_laws.palette import GROUP_COLORS, THEORY
 from spectral_laws.plotting.corners import write_corner
 from spectral_laws.plotting.curvature.panels import (
     DASHED,
-    LAYER,
     check_roles,
     describe_layers,
     draw_strip,
@@ -24,8 +23,6 @@ from spectral_laws.plotting.curvature.panels import (
 from spectral_laws.plotting.style import SMALL, TEXT_WIDTH, empty_panel, minus, styled, view_points
 from spectral_laws.plotting.tables import groups
 
-_SPECTRA = (*LAYER, "final", "part", "index", "singular_value", "kronecker")
-_FACTORS = (*LAYER, "factor", "same", "participation_rank")
 PAPER_R, PAPER_SAME = 0.974, 0.87
 """The paper's correlation of the curvature with sigma^2, and share of layers with the same law."""
 FACTORS = {"delta": (r"output gradients $C_\delta$", "#56b4e9"),
@@ -47,21 +44,10 @@ def draw(
     with Pearson's r of the logarithms; the line has slope 1 and passes through their mean.
     (b) Share of layers and seeds whose factor follows the same law in rank (smallest BIC) as the
     gradient's singular values. (c) Participation rank of the two factors by role.
-
-    Args:
-        spectra: table of ``measure_curvature``.
-        factor_models: table of the factors' rank models.
-        experiments: table of ``compare_models``, which names the architectures' models.
-        top_k: directions that enter r.
-        confidence: level of the intervals.
-
-    Raises:
-        DataError: if a column is missing or there are no rows.
     """
-    rows = check_roles(spectra, _SPECTRA, name="spectra")
-    rows = main_rows(rows, experiments, name="spectra")
+    rows = main_rows(spectra, experiments, name="spectra")
     rows = rows[(rows["part"] == "whole") & (rows["index"] <= top_k)]
-    factors = check_roles(factor_models, _FACTORS, name="factor_models")
+    factors = check_roles(factor_models, name="factor_models")
     factors = main_rows(factors, experiments, name="factor_models")
     figure = Figure(figsize=(TEXT_WIDTH, 5.3), layout="constrained")
     grid = figure.add_gridspec(2, 5)

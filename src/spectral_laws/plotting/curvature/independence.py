@@ -5,21 +5,18 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from spectral_laws.errors import DataError
 from spectral_laws.palette import FAINT, GROUP_COLORS, THEORY
 from spectral_laws.plotting.corners import write_corner
 from spectral_laws.plotting.curvature.panels import (
     DASHED,
-    LAYER,
     PAPER_ERROR,
-    check_roles,
     describe_layers,
     draw_strip,
-    fitted,
     group_handles,
     label_logarithmic,
     main_rows,
     median_handle,
+    some_fits,
 )
 from spectral_laws.plotting.style import COLUMN_WIDTH, SMALL, styled, view_points
 from spectral_laws.plotting.tables import groups
@@ -31,7 +28,6 @@ ERRORS = {
     "error_permuted": "permuted\n$h$",
     "error_free": "from least\nsquares\nalone",
 }
-_COLUMNS = (*LAYER, "status", *ERRORS)
 
 
 @styled
@@ -47,20 +43,9 @@ def draw(
     Faint points: one layer of one seed; large ones: median over layers, mean over seeds with
     Student's interval. (b) The first against the last, layer by layer: residuals of random
     direction put about 57 % of the points below the line; only more would be evidence.
-
-    Args:
-        independence: table of ``fit_independence``.
-        experiments: table of ``compare_models``, which names the architectures' models.
-        confidence: level of the intervals.
-
-    Raises:
-        DataError: if a column is missing or no row has a fit.
     """
-    rows = check_roles(independence, _COLUMNS, name="independence")
-    rows = main_rows(rows, experiments, name="independence")
-    fits = fitted(rows)
-    if fits.empty:
-        raise DataError("independence table: no row has a fit, nothing to draw")
+    rows = main_rows(independence, experiments, name="independence")
+    fits = some_fits(rows, name="independence")
     figure = Figure(figsize=(COLUMN_WIDTH, 5.6), layout="constrained")
     upper, lower = figure.subplots(2, 1, height_ratios=[0.85, 1])
     missing = len(rows) - len(fits)

@@ -12,20 +12,17 @@ from spectral_laws.palette import FAINT, KIND_COLORS
 from spectral_laws.plotting.corners import write_corner
 from spectral_laws.plotting.curvature.panels import (
     LAYER,
-    check_roles,
     describe_layers,
     draw_strip,
-    fitted,
     label_logarithmic,
     main_rows,
     median_handle,
     reference,
+    some_fits,
 )
 from spectral_laws.plotting.style import SMALL, TEXT_WIDTH, empty_panel, minus, styled, view_points
-from spectral_laws.plotting.tables import groups, require
+from spectral_laws.plotting.tables import groups
 
-_COLUMNS = (*LAYER, "ratio", "status", "median", "slope")
-_EXPONENTS = (*LAYER, "final", "alpha")
 _EMPIRICAL = {
     "exact/gauss_newton": "exact /\nGauss-Newton",
     "gauss_newton/fisher": "Gauss-Newton /\nFisher",
@@ -64,25 +61,12 @@ def draw(
     gradients at the observed labels (empirical); right: their expectation over the model's own
     labels (true). The last ratio of each part is the product of those before it. (c), (d) Distance
     of alpha from 2 against |log10| of that last ratio, with Spearman's correlation.
-
-    Args:
-        ladder: table of ``fit_ladder``.
-        exponents: table of ``fit_exponents``, for alpha.
-        experiments: table of ``compare_models``, which names the architectures' models.
-        confidence: level of the intervals.
-
-    Raises:
-        DataError: if a column is missing or no ratio has a fit.
     """
-    rows = check_roles(ladder, _COLUMNS, name="ladder")
-    rows = main_rows(rows, experiments, name="ladder")
+    rows = main_rows(ladder, experiments, name="ladder")
     unknown = sorted(set(rows["ratio"]) - set(RATIOS))
     if unknown:
         raise DataError(f"ladder table: unknown ratio {', '.join(unknown)}")
-    fits = fitted(rows)
-    if fits.empty:
-        raise DataError("ladder table: no row has a fit, nothing to draw")
-    require(exponents, _EXPONENTS, name="exponents")
+    fits = some_fits(rows, name="ladder")
     figure = Figure(figsize=(TEXT_WIDTH, 6.6), layout="constrained")
     grid = figure.add_gridspec(3, 2)
     upper = figure.add_subplot(grid[0, :])

@@ -10,7 +10,6 @@ from matplotlib.figure import Figure
 
 from spectral_laws.palette import GROUP_COLORS
 from spectral_laws.plotting.curvature.panels import (
-    LAYER,
     check_roles,
     describe_layers,
     draw_medians,
@@ -24,13 +23,8 @@ from spectral_laws.plotting.curvature.panels import (
     seed_medians,
 )
 from spectral_laws.plotting.style import SMALL, TEXT_WIDTH, ordered_colors, styled, view_points
-from spectral_laws.plotting.tables import plural, require, summarise_seeds
+from spectral_laws.plotting.tables import plural, summarise_seeds
 
-_EXPERIMENTS = (
-    *LAYER, "experiment", "over", "variant", "value", "final", "status", "alpha", "phi_a",
-    "phi_delta",
-)  # fmt: skip
-_SPECTRA = ("model", "seed", "layer_index", "kind", "final", "part", "index", "rho_delta")
 _SLOPES = {"phi_a": r"$\rho_A$", "phi_delta": r"$\rho_\delta$"}
 _ROLES = {
     "task": "(e) task",
@@ -58,17 +52,8 @@ def draw(experiments: pd.DataFrame, spectra: pd.DataFrame, *, confidence: float 
     over seeds, a dashed line at k = number of classes. (e) to (h) alpha by role of layer. Faint
     points: one layer of one seed; large ones: median over layers, mean over seeds with Student's
     interval.
-
-    Args:
-        experiments: table of ``compare_models``; final rows are drawn.
-        spectra: table of ``measure_curvature``.
-        confidence: level of the intervals.
-
-    Raises:
-        DataError: if a column is missing or a table has no rows.
     """
-    rows = check_roles(experiments, _EXPERIMENTS, name="experiments")
-    require(spectra, _SPECTRA, name="spectra")
+    rows = check_roles(experiments, name="experiments")
     rows = rows[rows["final"].astype(bool)]
     figure = Figure(layout="constrained")
     axes = figure.subplots(4, 2)

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from spectral_laws.errors import DataError
 from spectral_laws.palette import FAINT, GROUP_COLORS, ROLE_GROUPS, ROLE_NAMES
 from spectral_laws.plotting.style import SMALL, label_decades
-from spectral_laws.plotting.tables import plural, require, summarise_seeds
+from spectral_laws.plotting.tables import plural, summarise_seeds
 
 LAYER = ("model", "seed", "layer_index", "layer", "kind", "role")
 """Columns that name a layer of one training."""
@@ -27,13 +27,12 @@ PAPER_ERROR = 1.6
 """Median of |s - alpha gamma| / |s| in the paper, percent."""
 
 
-def check_roles(table: pd.DataFrame, columns: Sequence[str], *, name: str) -> pd.DataFrame:
-    """The table with a column ``group`` (family of roles), once its columns and roles are known.
+def check_roles(table: pd.DataFrame, *, name: str) -> pd.DataFrame:
+    """The table with a column ``group`` (family of roles), once its roles are known.
 
     Raises:
-        DataError: if there is no row, a column is missing, or a role is unknown.
+        DataError: if a role is unknown.
     """
-    require(table, columns, name=name)
     unknown = sorted(set(table["role"].astype(str)) - set(ROLE_GROUPS))
     if unknown:
         raise DataError(f"{name} table: unknown role {', '.join(unknown)}")
@@ -44,9 +43,8 @@ def main_models(experiments: pd.DataFrame) -> list[str]:
     """Names of the models of the experiment ``architectures``, in the table's order.
 
     Raises:
-        DataError: if a column is missing or the experiment is not in the table.
+        DataError: if the experiment is not in the table.
     """
-    require(experiments, ("experiment", "model"), name="experiments")
     names = experiments.loc[experiments["experiment"] == MAIN, "model"]
     if names.empty:
         raise DataError(f"experiments table: no rows of the experiment {MAIN!r}")
@@ -56,12 +54,13 @@ def main_models(experiments: pd.DataFrame) -> list[str]:
 def main_rows(table: pd.DataFrame, experiments: pd.DataFrame, *, name: str) -> pd.DataFrame:
     """Rows of the models of the experiment ``architectures``; final ones where epochs are told.
 
-    Rows keep the table's order within a model; models stand in the experiment's order.
+    Rows keep the table's order within a model; models stand in the experiment's order. The column
+    ``group`` is :func:`check_roles`'.
 
     Raises:
-        DataError: if there are none.
+        DataError: if there are none, or a role is unknown.
     """
-    models = main_models(experiments)
+    table, models = check_roles(table, name=name), main_models(experiments)
     rows = table[table["model"].isin(models)]
     if "final" in rows:
         rows = rows[rows["final"].astype(bool)]
@@ -79,6 +78,18 @@ def fitted(rows: pd.DataFrame) -> pd.DataFrame:
     """Rows with a fit."""
     kept: pd.DataFrame = rows[rows["status"] == "fit"]
     return kept
+
+
+def some_fits(rows: pd.DataFrame, *, name: str) -> pd.DataFrame:
+    """Rows with a fit.
+
+    Raises:
+        DataError: if there are none.
+    """
+    fits = fitted(rows)
+    if fits.empty:
+        raise DataError(f"{name} table: no row has a fit, nothing to draw")
+    return fits
 
 
 def layer_count(rows: pd.DataFrame) -> int:

@@ -9,7 +9,6 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 from spectral_laws.palette import FAINT, GROUP_COLORS, THEORY
 from spectral_laws.plotting.corners import write_corner
 from spectral_laws.plotting.curvature.panels import (
-    LAYER,
     check_roles,
     describe_layers,
     draw_medians,
@@ -24,9 +23,7 @@ from spectral_laws.plotting.curvature.panels import (
 from spectral_laws.plotting.style import SMALL, TEXT_WIDTH, empty_panel, styled, view_points
 from spectral_laws.plotting.tables import groups, seed_count, summarise_seeds
 
-_EXPONENTS = (*LAYER, "final", "status", "participation_ratio", "participation_bound")
 _REACH = 3.0  # times the largest participation ratio: larger bounds are not drawn
-_EXPERIMENTS = (*LAYER, "experiment", "value", "final", "status", "alpha", "participation_ratio")
 
 
 @styled
@@ -39,18 +36,9 @@ def draw(exponents: pd.DataFrame, experiments: pd.DataFrame, *, confidence: floa
     Histogram of PR. (c) PR of the first layer against width, mean over seeds with Student's
     interval. (d) Alpha against depth: layers as faint points, median over layers with its interval
     over seeds.
-
-    Args:
-        exponents: table of ``fit_exponents``; final rows of the experiment ``architectures``.
-        experiments: table of ``compare_models``, with the experiments ``width`` and ``depth``.
-        confidence: level of the intervals.
-
-    Raises:
-        DataError: if a column is missing or there are no rows.
     """
-    rows = check_roles(exponents, _EXPONENTS, name="exponents")
-    rows = main_rows(rows, experiments, name="exponents")
-    others = check_roles(experiments, _EXPERIMENTS, name="experiments")
+    rows = main_rows(exponents, experiments, name="exponents")
+    others = check_roles(experiments, name="experiments")
     others = fitted(others[others["final"].astype(bool)])
     fits = fitted(rows)
     figure = Figure(figsize=(TEXT_WIDTH, 5.2), layout="constrained")

@@ -10,20 +10,10 @@ from numpy.typing import NDArray
 from spectral_laws.errors import DataError
 from spectral_laws.palette import FAINT, GROUP_COLORS, THEORY
 from spectral_laws.plotting.corners import write_corner
-from spectral_laws.plotting.curvature.panels import (
-    LAYER,
-    check_roles,
-    label_logarithmic,
-    main_rows,
-)
+from spectral_laws.plotting.curvature.panels import check_roles, label_logarithmic, main_rows
 from spectral_laws.plotting.style import COLUMN_WIDTH, SMALL, TEXT_WIDTH, minus, styled
-from spectral_laws.plotting.tables import require, shorten
+from spectral_laws.plotting.tables import shorten
 
-_SPECTRA = (
-    *LAYER, "epoch", "final", "part", "index", "singular_value", "directional_curvature",
-    "n_samples", "n_below_rank",
-)  # fmt: skip
-_EXPONENTS = (*LAYER, "epoch", "status", "n_used", "alpha", "alpha_low", "alpha_high", "alpha_r2")
 _GUIDE = (0, (1, 1.5))
 _TRANSFORMER = ("attention_qkv", "mlp_up", "mlp_down")
 
@@ -42,19 +32,8 @@ def draw(
     h_k is the second derivative of the loss along u_k v_k^T, not an eigenvalue. The line is the
     ordinary least squares fit log h = alpha log sigma + const of the exponents table, the dotted
     guide has slope 2. Layers: :func:`pick_layers`. The lowest seed is drawn.
-
-    Args:
-        spectra: table of ``measure_curvature``; final rows of the whole batch are drawn.
-        exponents: table of ``fit_exponents``.
-        experiments: table of ``compare_models``, which names the architectures' models.
-        top_k: directions that the fits use; others are not drawn.
-        model: draw this model alone, whatever the experiment.
-
-    Raises:
-        DataError: if a column is missing, the model is unknown, or nothing can be drawn.
     """
-    rows = check_roles(spectra, _SPECTRA, name="spectra")
-    require(exponents, _EXPONENTS, name="exponents")
+    rows = check_roles(spectra, name="spectra")
     rows = rows[(rows["part"] == "whole") & (rows["index"] <= top_k)]
     if model is None:
         rows = main_rows(rows, experiments, name="spectra")

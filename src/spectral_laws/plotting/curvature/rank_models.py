@@ -12,25 +12,19 @@ from spectral_laws.errors import DataError
 from spectral_laws.palette import FAINT, LAWS, ROLE_NAMES, THEORY
 from spectral_laws.plotting.curvature.panels import (
     DASHED,
-    LAYER,
     check_roles,
     describe_layers,
-    fitted,
     label_logarithmic,
     main_rows,
     roles_of,
+    some_fits,
 )
 from spectral_laws.plotting.style import SMALL, TEXT_WIDTH, empty_panel, styled
-from spectral_laws.plotting.tables import require, shorten, summarise_seeds
+from spectral_laws.plotting.tables import shorten, summarise_seeds
 
 _DASHES = {"lognormal": "-", "power_law": (0, (4, 1.5)), "exponential": (0, (1, 1.2))}
 PAPER_SHARE = 0.875
 """Share of layers that are log-normal in the paper: 21 of 24."""
-_EXPONENTS = (
-    *LAYER, "epoch", "architecture", "final", "status", "rank_model",
-    *(f"bic_{law}" for law in LAWS),
-)  # fmt: skip
-_SPECTRA = ("model", "seed", "epoch", "layer_index", "part", "index", "singular_value")
 
 
 @styled
@@ -49,22 +43,9 @@ def draw(
     (c) to (e) For each law the layer that it wins by the widest margin in BIC: singular values
     against rank with the three least-squares fits of log sigma (power law: linear in log k;
     exponential: linear in k; log-normal in rank: quadratic in log k). They are the extremes.
-
-    Args:
-        exponents: table of ``fit_exponents``; final rows of the experiment ``architectures``.
-        spectra: table of ``measure_curvature``.
-        experiments: table of ``compare_models``, which names those models.
-        top_k: directions that the models are fitted to.
-        confidence: level of the interval.
-
-    Raises:
-        DataError: if a column is missing, no row has a fit, or a rank model is unknown.
     """
-    rows = check_roles(exponents, _EXPONENTS, name="exponents")
-    require(spectra, _SPECTRA, name="spectra")
-    fits = fitted(main_rows(rows, experiments, name="exponents"))
-    if fits.empty:
-        raise DataError("exponents table: no row has a fit, nothing to draw")
+    rows = check_roles(exponents, name="exponents")
+    fits = some_fits(main_rows(rows, experiments, name="exponents"), name="exponents")
     unknown = sorted(set(fits["rank_model"]) - set(LAWS))
     if unknown:
         raise DataError(f"exponents table: unknown rank_model {', '.join(map(str, unknown))}")

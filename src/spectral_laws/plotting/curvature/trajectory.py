@@ -9,7 +9,6 @@ from matplotlib.transforms import ScaledTranslation
 
 from spectral_laws.palette import KIND_COLORS, LAWS
 from spectral_laws.plotting.curvature.panels import (
-    LAYER,
     check_roles,
     fitted,
     layer_count,
@@ -19,7 +18,6 @@ from spectral_laws.plotting.curvature.panels import (
 from spectral_laws.plotting.style import COLUMN_WIDTH, TEXT_WIDTH, empty_panel, styled, view_points
 from spectral_laws.plotting.tables import groups, plural, seed_count, shorten, summarise_seeds
 
-_COLUMNS = (*LAYER, "epoch", "final", "status", "alpha", "rank_model")
 _KINDS = {"conv": ("convolutions", "D"), "linear": ("other layers", "v"), "head": ("head", "P")}
 """Name and marker; the markers are no law's."""
 _SIDE = {"conv": -1, "linear": 0, "head": 1, "lognormal": -1, "power_law": 0, "exponential": 1}
@@ -34,15 +32,8 @@ def draw(exponents: pd.DataFrame, *, confidence: float = 0.95) -> Figure:
     One column per model that was measured before its last epoch too. Top: median over layers of
     alpha, mean over seeds with Student's interval. Bottom: share of layers whose singular values
     each rank model describes best by BIC, likewise.
-
-    Args:
-        exponents: table of ``fit_exponents``, all epochs.
-        confidence: level of the intervals.
-
-    Raises:
-        DataError: if a column is missing or there are no rows.
     """
-    rows = check_roles(exponents, _COLUMNS, name="exponents")
+    rows = check_roles(exponents, name="exponents")
     # Trainings stop at epochs of their own: their last ones stand together, at the mean.
     final = rows["final"].astype(bool)
     last = rows["epoch"].where(final).groupby(rows["model"]).transform("mean")

@@ -6,26 +6,19 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
-from spectral_laws.errors import DataError
 from spectral_laws.palette import FAINT, GROUP_COLORS, THEORY
 from spectral_laws.plotting.corners import write_corner
 from spectral_laws.plotting.curvature.panels import (
-    LAYER,
     PAPER_ERROR,
-    check_roles,
-    fitted,
     group_handles,
     layer_count,
     main_rows,
+    some_fits,
 )
 from spectral_laws.plotting.style import COLUMN_WIDTH, markers, styled, widened
 from spectral_laws.plotting.tables import groups, plural, seed_count, shorten
 
 _SLOPES = ("alpha", "gamma", "s")
-_COLUMNS = (
-    *LAYER, "final", "status", "transfer_error",
-    *(f"{name}{end}" for name in _SLOPES for end in ("", "_low", "_high")),
-)  # fmt: skip
 
 
 @styled
@@ -35,20 +28,9 @@ def draw(exponents: pd.DataFrame, experiments: pd.DataFrame) -> Figure:
     Where h ~ sigma^alpha and sigma ~ k^-gamma hold, h ~ k^-s with s = alpha gamma: the line.
     The vertical interval is the bootstrap interval of s; the horizontal one combines those of
     alpha and gamma in quadrature, as if they were independent.
-
-    Args:
-        exponents: table of ``fit_exponents``; final rows of the experiment ``architectures`` are
-            drawn, those without a fit are counted.
-        experiments: table of ``compare_models``, which names those models.
-
-    Raises:
-        DataError: if a column is missing or no row has a fit.
     """
-    rows = check_roles(exponents, _COLUMNS, name="exponents")
-    rows = main_rows(rows, experiments, name="exponents")
-    fits = fitted(rows)
-    if fits.empty:
-        raise DataError("exponents table: no row has a fit, nothing to draw")
+    rows = main_rows(exponents, experiments, name="exponents")
+    fits = some_fits(rows, name="exponents")
     figure = Figure(figsize=(COLUMN_WIDTH, 3.75), layout="constrained")
     axis = figure.subplots()
     symbols = markers(fits["model"])

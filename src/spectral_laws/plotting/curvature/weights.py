@@ -9,18 +9,14 @@ from spectral_laws.errors import DataError
 from spectral_laws.palette import GROUP_COLORS, THEORY
 from spectral_laws.plotting.corners import write_corner
 from spectral_laws.plotting.curvature.panels import (
-    LAYER,
-    check_roles,
     describe_layers,
     fitted,
     group_handles,
     main_rows,
 )
 from spectral_laws.plotting.style import COLUMN_WIDTH, empty_panel, styled, widened
-from spectral_laws.plotting.tables import groups, require
+from spectral_laws.plotting.tables import groups
 
-_WEIGHTS = (*LAYER, "status", "decay", "tail_exponent", "tail_sigma")
-_EXPONENTS = ("model", "seed", "layer_index", "final", "status", "s", "s_low", "s_high")
 _TITLES = {
     "decay": "(a) judged: decay in rank",
     "tail_exponent": "(b) beside it: density's exponent",
@@ -39,18 +35,8 @@ def draw(weights: pd.DataFrame, exponents: pd.DataFrame, experiments: pd.DataFra
     of a power law in the tail of the eigenvalues of W^T W (package powerlaw), with its standard
     error. The line is equality: the paper has its points below it. Horizontal hairs: bootstrap
     intervals of s.
-
-    Args:
-        weights: table of ``fit_weight_tails``.
-        exponents: table of ``fit_exponents``; final rows.
-        experiments: table of ``compare_models``, which names the architectures' models.
-
-    Raises:
-        DataError: if a column is missing or no layer has both a fit and a weight spectrum.
     """
-    rows = check_roles(weights, _WEIGHTS, name="weights")
-    rows = main_rows(rows, experiments, name="weights")
-    require(exponents, _EXPONENTS, name="exponents")
+    rows = main_rows(weights, experiments, name="weights")
     slopes = fitted(exponents[exponents["final"].astype(bool)])
     keys = ["model", "seed", "layer_index"]
     both = rows.merge(slopes[[*keys, "s", "s_low", "s_high"]], on=keys, validate="one_to_one")

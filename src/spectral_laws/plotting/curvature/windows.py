@@ -7,7 +7,6 @@ from matplotlib.figure import Figure
 from spectral_laws.errors import DataError
 from spectral_laws.palette import GROUP_COLORS
 from spectral_laws.plotting.curvature.panels import (
-    LAYER,
     check_roles,
     draw_strip,
     fitted,
@@ -16,6 +15,7 @@ from spectral_laws.plotting.curvature.panels import (
     main_models,
     median_handle,
     reference,
+    some_fits,
 )
 from spectral_laws.plotting.style import COLUMN_WIDTH, SMALL, styled, widened
 from spectral_laws.plotting.tables import plural, seed_count
@@ -31,7 +31,6 @@ WINDOWS = {
     "q4": "Q4",
 }
 """Windows in the order they are drawn, with their names."""
-_COLUMNS = (*LAYER, "window", "status", "alpha")
 _GAP = 0.5
 
 
@@ -43,24 +42,14 @@ def draw(windows: pd.DataFrame, experiments: pd.DataFrame, *, confidence: float 
     layers, mean over seeds with Student's interval. Layers are those of the experiment
     ``architectures`` and of every model that was measured beyond top_k directions. Below each
     window: the fits in it.
-
-    Args:
-        windows: table of ``fit_windows``.
-        experiments: table of ``compare_models``, which names the architectures' models.
-        confidence: level of the intervals.
-
-    Raises:
-        DataError: if a column is missing, a window is unknown, or no row has a fit.
     """
-    rows = check_roles(windows, _COLUMNS, name="windows")
+    rows = check_roles(windows, name="windows")
     unknown = sorted(set(rows["window"]) - set(WINDOWS))
     if unknown:
         raise DataError(f"windows table: unknown window {', '.join(unknown)}")
     full = rows.loc[rows["window"] == "full", "model"]
     rows = rows[rows["model"].isin([*main_models(experiments), *full])]
-    fits = fitted(rows)
-    if fits.empty:
-        raise DataError("windows table: no row has a fit, nothing to draw")
+    fits = some_fits(rows, name="windows")
     names = groups_of(fits)
     figure = Figure(figsize=(COLUMN_WIDTH, 1.4 * len(names) + 0.7), layout="constrained")
     axes = figure.subplots(len(names), 1, squeeze=False)[:, 0]

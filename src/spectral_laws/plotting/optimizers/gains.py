@@ -9,29 +9,24 @@ from matplotlib.patches import Patch
 
 from spectral_laws.errors import DataError
 from spectral_laws.palette import THEORY
-from spectral_laws.plotting.curvature.panels import (
-    median_handle,
-)
+from spectral_laws.plotting.curvature.panels import median_handle
 from spectral_laws.plotting.optimizers.panels import (
     ACCURACY,
     REFERENCE,
-    RUN,
     Look,
     Measure,
-    check_races,
     describe,
     divergence_handle,
     last_epochs,
     looks,
+    measures_of,
 )
 from spectral_laws.plotting.style import SMALL, TEXT_WIDTH, minus, styled
-from spectral_laws.plotting.tables import groups, require, summarise_seeds
+from spectral_laws.plotting.tables import groups, summarise_seeds
 
 PAPER_GAINS = (1.1, 3.5)
 """Points of accuracy that the paper's Spectral Newton gains over AdamW; claim B14's range."""
 
-_COLUMNS = (*RUN, "model", "steps", "test_loss", "test_accuracy", "diverged", "n_test")
-_GRID = ("race", "method", "learning_rate", "weight_decay")
 _REACH = 5.0  # the view is this many median gains wide on either side
 _BAND = "0.9"
 
@@ -50,17 +45,8 @@ def draw(
     on the side of the one that did not if there is no difference. Large points: mean over seeds
     with Student's interval, where every pair has a difference; arrowheads are outside the view,
     and their values stand beside. Band: the paper's gains.
-
-    Args:
-        race: table of ``train_method``.
-        tuning: table of ``tune_method``.
-        tuning_times: its table of seconds.
-        confidence: level of the intervals.
-
-    Raises:
-        DataError: if a column, AdamW, or the tuning of a method is missing.
     """
-    measures = check_races(race, _COLUMNS)
+    measures = measures_of(race)
     costs = tuning_costs(tuning, tuning_times)
     chosen = {(cost["race"], cost["method"]): cost for _, cost in costs.iterrows()}
     styles = looks(race["method"])
@@ -128,13 +114,11 @@ def tuning_costs(tuning: pd.DataFrame, tuning_times: pd.DataFrame) -> pd.DataFra
         (how many), seconds (of all trainings).
 
     Raises:
-        DataError: if a column is missing, or a method has no choice, more than one, or no times.
+        DataError: if a method has no choice, more than one, or no times.
     """
-    table = require(tuning, (*_GRID, "chosen", "diverged", "trainings"), name="tuning")
-    times = require(tuning_times, (*_GRID, "seconds"), name="tuning_times")
-    spent = times.groupby(["race", "method"])["seconds"].sum()
+    spent = tuning_times.groupby(["race", "method"])["seconds"].sum()
     costs = []
-    for (race, method), grid in groups(table, "race", "method"):
+    for (race, method), grid in groups(tuning, "race", "method"):
         best = grid[grid["chosen"].astype(bool)]
         if len(best) != 1:
             raise DataError(f"tuning table: {len(best)} choices of {method!r} in race {race!r}")

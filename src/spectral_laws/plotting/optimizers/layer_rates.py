@@ -18,15 +18,11 @@ from spectral_laws.plotting.style import (
     styled,
     view_points,
 )
-from spectral_laws.plotting.tables import groups, plural, require, shorten, summarise_seeds
+from spectral_laws.plotting.tables import groups, plural, shorten, summarise_seeds
 
 PAPER_GAIN = 0.2
 """Points of accuracy that the paper's scalars gain at most; the claims' limit too."""
 
-_COLUMNS = (
-    "race", "model", "seed", "variant", "exponent", "n_scaled", "test_accuracy", "diverged",
-    "n_test",
-)  # fmt: skip
 _NUMBERS = ["variant", "exponent", "n_scaled", "diverged"]
 _BASELINE = "none"
 
@@ -40,13 +36,6 @@ def draw(layer_rates: pd.DataFrame, *, confidence: float = 0.95) -> Figure:
     dashed: the paper's largest. The last group, the s of the layers exchanged at random, and the
     inverse say what any other factors do. A diverged training counts with the accuracy it was left
     with, and is a cross.
-
-    Args:
-        layer_rates: table of ``train_layer_rates``.
-        confidence: level of the intervals.
-
-    Raises:
-        DataError: if a column is missing, or no training has a partner without layer rates.
     """
     gains = with_mean(paired_gains(layer_rates))
     variants = _ordered(gains)
@@ -90,13 +79,12 @@ def paired_gains(layer_rates: pd.DataFrame) -> pd.DataFrame:
         (points).
 
     Raises:
-        DataError: if a column is missing, or no training has a partner without layer rates.
+        DataError: if no training has a partner without layer rates.
     """
-    table = require(layer_rates, _COLUMNS, name="layer_rates")
-    without = table["variant"] == _BASELINE
+    without = layer_rates["variant"] == _BASELINE
     key = ["race", "model", "seed"]
-    baseline = table.loc[without, [*key, "test_accuracy", "diverged"]]
-    pairs = table[~without].merge(baseline, on=key, suffixes=("", "_without"), validate="m:1")
+    baseline = layer_rates.loc[without, [*key, "test_accuracy", "diverged"]]
+    pairs = layer_rates[~without].merge(baseline, on=key, suffixes=("", "_without"), validate="m:1")
     if pairs.empty:
         raise DataError("layer_rates table: no training has a partner without layer rates")
     gain = 100 * (pairs["test_accuracy"] - pairs["test_accuracy_without"])

@@ -1,7 +1,7 @@
 """What the figures of the race share: names and colours of the methods, and what is judged."""
 
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,12 +9,10 @@ import pandas as pd
 from matplotlib.lines import Line2D
 
 from spectral_laws.palette import MARKERS, OPTIMIZERS, OTHER_OPTIMIZERS
-from spectral_laws.plotting.tables import plural, require, shorten
+from spectral_laws.plotting.tables import plural, shorten
 
 REFERENCE = "adamw"
 """The method that the others are compared with."""
-RUN = ("race", "method", "seed", "epoch")
-"""Columns that name an epoch of one training."""
 
 
 @dataclass(frozen=True)
@@ -83,13 +81,9 @@ def looks(methods: Iterable[str]) -> dict[str, Look]:
     return found
 
 
-def check_races(race: pd.DataFrame, columns: Sequence[str]) -> dict[str, Measure]:
-    """What each race is judged by: language models by their loss, others by accuracy.
-
-    Raises:
-        DataError: if there is no row or a column is missing.
-    """
-    tasks = require(race, (*columns, "task"), name="race").drop_duplicates("race")
+def measures_of(race: pd.DataFrame) -> dict[str, Measure]:
+    """What each race is judged by: language models by their loss, others by accuracy."""
+    tasks = race.drop_duplicates("race")
     return {
         str(name): LOSS if task == "language_modelling" else ACCURACY
         for name, task in zip(tasks["race"], tasks["task"], strict=True)

@@ -10,20 +10,18 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormat
 from spectral_laws.errors import DataError
 from spectral_laws.plotting.optimizers.panels import (
     ACCURACY,
-    RUN,
     Look,
     Measure,
-    check_races,
     describe,
     divergence_handle,
     looks,
+    measures_of,
 )
 from spectral_laws.plotting.style import COLUMN_WIDTH, TEXT_WIDTH, empty_panel, styled, widened
-from spectral_laws.plotting.tables import groups, require, summarise_seeds
+from spectral_laws.plotting.tables import groups, summarise_seeds
 
 _HIGH = (90.0, 80.0)
 """Where every method ends above the first, accuracies are drawn from the second on (percent)."""
-_COLUMNS = (*RUN, "model", "steps", "test_loss", "test_accuracy", "diverged", "n_test")
 
 
 @styled
@@ -40,16 +38,8 @@ def draw(
     interval. A cross stands where the first training of a method diverges: accuracies go on with
     what it was left with, a loss has no mean from there on. Where every method ends above 90 % the
     accuracy axis starts at 80 %, so that the ends can be told apart.
-
-    Args:
-        race: table of ``train_method``.
-        race_times: its table of seconds.
-        confidence: level of the intervals.
-
-    Raises:
-        DataError: if a column or the times of a training are missing.
     """
-    measures = check_races(race, _COLUMNS)
+    measures = measures_of(race)
     seconds = training_seconds(race_times)
     styles = looks(race["method"])
     columns = min(len(measures), 2)
@@ -90,13 +80,9 @@ def training_seconds(race_times: pd.DataFrame) -> pd.DataFrame:
 
     The sum over epochs of the median over seeds: neither a pause of one training counts nor, as
     long as most go on, that a diverged one takes no more time.
-
-    Raises:
-        DataError: if a column is missing.
     """
-    table = require(race_times, (*RUN, "seconds"), name="race_times")
     key = ["race", "method"]
-    medians = table.groupby([*key, "epoch"], sort=True)["seconds"].median().reset_index()
+    medians = race_times.groupby([*key, "epoch"], sort=True)["seconds"].median().reset_index()
     return medians.assign(seconds=medians.groupby(key)["seconds"].cumsum())
 
 

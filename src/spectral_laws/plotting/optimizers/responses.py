@@ -8,12 +8,10 @@ from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
 from spectral_laws.palette import THEORY
-from spectral_laws.plotting.curvature.panels import (
-    DASHED,
-)
+from spectral_laws.plotting.curvature.panels import DASHED
 from spectral_laws.plotting.optimizers.panels import Look, looks
 from spectral_laws.plotting.style import TEXT_WIDTH, label_decades, minus, styled
-from spectral_laws.plotting.tables import plural, require, shorten
+from spectral_laws.plotting.tables import plural, shorten
 
 DAMPING = 0.1
 """Of the theoretical spectra, in units of sigma_1^alpha."""
@@ -21,7 +19,6 @@ ALPHAS = {1.0: (0, (1, 1.2)), 2.0: (0, (4, 1.5))}
 """Exponents of the theoretical spectra, and their dashes."""
 
 _MANY = 40  # directions, whose markers are drawn smaller
-_COLUMNS = ("race", "method", "layer", "k", "sigma", "response", "diagonal_share")
 Vector = NDArray[np.float64]
 
 
@@ -34,18 +31,11 @@ def draw(responses: pd.DataFrame) -> Figure:
     against the gradient. Thin lines: Spectral Newton's T = sigma / (sigma^alpha + 0.1). The legend
     gives the part of an update's squared norm that lies on the gradient's own directions: the rest
     is not in the figure.
-
-    Args:
-        responses: table of ``measure_responses``.
-
-    Raises:
-        DataError: if a column is missing.
     """
-    table = require(responses, _COLUMNS, name="responses")
-    styles = looks(table["method"])
+    styles = looks(responses["method"])
     panels = [
-        (key, table[(table["race"] == key[0]) & (table["layer"] == key[1])])
-        for key in dict.fromkeys(zip(table["race"], table["layer"], strict=True))
+        (key, responses[(responses["race"] == key[0]) & (responses["layer"] == key[1])])
+        for key in dict.fromkeys(zip(responses["race"], responses["layer"], strict=True))
     ]
     figure = Figure(layout="constrained")
     axes = figure.subplots(len(panels), 1, squeeze=False)[:, 0]

@@ -11,10 +11,7 @@ from spectral_laws.errors import DataError
 from spectral_laws.palette import METHOD_COLORS, METHOD_NAMES
 from spectral_laws.plotting.power_fits import Bootstrap, PowerFit, crossing_fit
 from spectral_laws.plotting.recovery.panels import (
-    DIRECTIONS,
     GUIDE,
-    METRICS,
-    STUDY,
     describe,
     draw_guide,
     draw_points,
@@ -27,9 +24,8 @@ from spectral_laws.plotting.recovery.panels import (
     seed_range,
 )
 from spectral_laws.plotting.style import TEXT_WIDTH, markers, styled
-from spectral_laws.plotting.tables import require, summarise_seeds
+from spectral_laws.plotting.tables import summarise_seeds
 
-_BASELINES = (*STUDY, "sample_size", "method", "mse")
 _KERNELS = ("polynomial", "arc_cosine", "rbf")
 _LEVEL = 0.5
 _BELOW = r"$\downarrow$"  # mark at the lower edge
@@ -71,9 +67,6 @@ def draw(
     Raises:
         DataError: if a column or a study is missing, or no sample size is drawn in a panel.
     """
-    require(metrics, METRICS, name="metrics")
-    require(directions, DIRECTIONS, name="directions")
-    require(baselines, _BASELINES, name="baselines")
     bootstrap = Bootstrap(confidence, resamples)
     figure = Figure(figsize=(TEXT_WIDTH, 6.2), layout="constrained")
     axes = figure.subplots(2, 2)

@@ -10,10 +10,8 @@ from matplotlib.ticker import MaxNLocator
 
 from spectral_laws.palette import FAINT, MEASURED, THEORY
 from spectral_laws.plotting.recovery.panels import (
-    DIRECTIONS,
     GUIDE,
     STEPS,
-    THRESHOLDS,
     describe,
     direction_colors,
     dodged,
@@ -27,7 +25,7 @@ from spectral_laws.plotting.recovery.panels import (
     staircases,
 )
 from spectral_laws.plotting.style import TEXT_WIDTH, markers, styled
-from spectral_laws.plotting.tables import require, summarise_seeds
+from spectral_laws.plotting.tables import summarise_seeds
 
 _SHOWN = 6
 _RECOVERED = 0.5  # cos^2 from which a direction counts as recovered
@@ -65,8 +63,6 @@ def draw(
         DataError: if a column or a study is missing.
         NumericalError: if a cos^2 is NaN or infinite.
     """
-    require(directions, DIRECTIONS, name="directions")
-    require(thresholds, THRESHOLDS, name="thresholds")
     figure = Figure(figsize=(TEXT_WIDTH, 7.3), layout="constrained")
     axes = figure.subplots(4, 2, sharey="row", height_ratios=[1, 1, 1, 0.9])
     for column, name in enumerate((study, equivalent)):

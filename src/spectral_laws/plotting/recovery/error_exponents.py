@@ -14,7 +14,6 @@ from spectral_laws.errors import DataError
 from spectral_laws.palette import LAYER_COLORS, LAYER_NAMES, THEORY
 from spectral_laws.plotting.power_fits import Bootstrap, seed_slope
 from spectral_laws.plotting.recovery.panels import (
-    METRICS,
     equivalent_identity,
     kind_handle,
     of_layer,
@@ -22,11 +21,8 @@ from spectral_laws.plotting.recovery.panels import (
     squared_weights,
 )
 from spectral_laws.plotting.style import TEXT_WIDTH, markers, styled
-from spectral_laws.plotting.tables import groups, plural, require, shorten
+from spectral_laws.plotting.tables import groups, plural, shorten
 
-_EXPONENTS = (
-    "gamma", "n_directions", "seed", "first", "last", "second_layer", "exponent",
-)  # fmt: skip
 _MINIMUM_SIZES = 3
 _FIRST = 3  # direction whose threshold starts the window
 _CRITICAL = 0.5
@@ -63,19 +59,7 @@ def draw(
     equivalent with the independent second layer, with bootstrap intervals, joined to the exponent
     of the tail sum over the same sample sizes. Bottom: the distance of
     the theory's exponents to the asymptotic one, against d1, mean over draws of the signs.
-
-    Args:
-        error_exponents: table of ``predict_exponents``.
-        metrics: metrics table of ``recover_features``.
-        confidence: level of the intervals.
-        resamples: of the bootstrap.
-
-    Raises:
-        DataError: if a column is missing, or a table has nothing to draw.
-        NumericalError: if an exponent is NaN or infinite.
     """
-    require(error_exponents, _EXPONENTS, name="error_exponents")
-    require(metrics, METRICS, name="metrics")
     table = error_exponents[error_exponents["gamma"] != _CRITICAL]
     if table.empty:
         raise DataError("error_exponents table: no gamma with a power law, nothing to draw")

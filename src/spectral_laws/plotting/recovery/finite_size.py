@@ -9,7 +9,6 @@ from spectral_laws.errors import DataError
 from spectral_laws.palette import FAINT, MEASURED, OUTLIER, THEORY
 from spectral_laws.plotting.power_fits import Bootstrap, PowerFit, crossing_fit, mean_fit
 from spectral_laws.plotting.recovery.panels import (
-    DIRECTIONS,
     GUIDE,
     describe,
     draw_points,
@@ -19,12 +18,8 @@ from spectral_laws.plotting.recovery.panels import (
     seed_range,
 )
 from spectral_laws.plotting.style import TEXT_WIDTH, styled
-from spectral_laws.plotting.tables import groups, require, summarise_seeds
+from spectral_laws.plotting.tables import groups, summarise_seeds
 
-_POPULATION = (
-    "dimension", "feature_dimension", "n_directions", "gamma", "seed", "direction", "weight",
-    "cos2", "tilt",
-)  # fmt: skip
 _RECOVERED = 0.5
 _HIDDEN, _FOUND = 0.1, 0.9  # cos^2 at the two ends of the transition, as in the claims
 
@@ -61,8 +56,6 @@ def draw(
     Raises:
         DataError: if a column or a study is missing, or the n / D of ``study`` do not meet.
     """
-    require(population, _POPULATION, name="population")
-    require(directions, DIRECTIONS, name="directions")
     rows = of_study(directions, study, name="directions")
     sharpening = of_study(directions, transition, name="directions")
     figure = Figure(figsize=(TEXT_WIDTH, 5.0), layout="constrained")

@@ -6,7 +6,6 @@ from matplotlib.figure import Figure
 from spectral_laws.errors import DataError
 from spectral_laws.palette import FEATURES
 from spectral_laws.plotting.recovery.panels import (
-    METRICS,
     draw_curve,
     finish_logarithmic,
     gamma_colors,
@@ -16,7 +15,6 @@ from spectral_laws.plotting.recovery.panels import (
     seed_range,
 )
 from spectral_laws.plotting.style import COLUMN_WIDTH, markers, styled
-from spectral_laws.plotting.tables import require
 
 
 @styled
@@ -36,7 +34,6 @@ def draw(metrics: pd.DataFrame, *, prefix: str = "gamma_", confidence: float = 0
         DataError: if a column is missing, there are no such studies, or they differ in more.
         NumericalError: if a value is NaN, infinite, or an error is not positive.
     """
-    require(metrics, METRICS, name="metrics")
     rows = gamma_studies(metrics, prefix)
     rows = of_largest_dimension(of_layer(rows, "independent"))
     gammas = sorted(rows["gamma"].unique())

@@ -7,7 +7,6 @@ from matplotlib.figure import Figure
 
 from spectral_laws.palette import FAINT
 from spectral_laws.plotting.recovery.panels import (
-    METRICS,
     STEPS,
     describe,
     dimension_colors,
@@ -20,7 +19,6 @@ from spectral_laws.plotting.recovery.panels import (
     staircases,
 )
 from spectral_laws.plotting.style import COLUMN_WIDTH, markers, styled
-from spectral_laws.plotting.tables import require
 
 
 @styled
@@ -40,7 +38,6 @@ def draw(metrics: pd.DataFrame, *, study: str = "quadratic", confidence: float =
         DataError: if a column, the study, or one of its two second layers is missing.
         NumericalError: if a value is NaN, infinite, or an error is not positive.
     """
-    require(metrics, METRICS, name="metrics")
     rows = of_study(metrics, study, name="metrics")
     independent, same = of_layer(rows, "independent"), of_layer(rows, "same_sample")
     dimensions = sorted(rows["dimension"].unique())

@@ -17,21 +17,6 @@ from spectral_laws.palette import FAINT, FEATURES
 from spectral_laws.plotting.style import label_decades, ordered_colors, widened
 from spectral_laws.plotting.tables import plural, summarise_seeds
 
-STUDY = (
-    "study", "features", "degree", "dimension", "feature_dimension", "n_directions", "gamma",
-    "readout", "noise", "seed",
-)  # fmt: skip
-"""Columns that every table of a recovery study starts with."""
-METRICS = (
-    *STUDY, "sample_size", "second_layer", "mse", "predicted_mse", "feature_overlap",
-    "predicted_overlap",
-)  # fmt: skip
-"""Columns of the metrics table that figures use."""
-DIRECTIONS = (*STUDY, "sample_size", "direction", "weight", "cos2", "predicted_cos2", "threshold")
-"""Columns of the directions table that figures use."""
-THRESHOLDS = (*STUDY, "direction", "weight", "threshold", "half_recovery", "censored",
-              "predicted_half_recovery")  # fmt: skip
-"""Columns of the thresholds table that figures use."""
 _REACH = 0.4  # intervals are followed for this share of the range of the points
 GUIDE = (0, (1, 1.5))
 """Dash of a guide to the eye: a slope without a level."""

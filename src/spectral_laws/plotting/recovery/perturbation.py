@@ -11,7 +11,6 @@ from spectral_laws.errors import DataError
 from spectral_laws.palette import DEGREE_COLORS, FAINT
 from spectral_laws.plotting.recovery.panels import (
     GUIDE,
-    STUDY,
     direction_colors,
     draw_guide,
     draw_points,
@@ -21,13 +20,7 @@ from spectral_laws.plotting.recovery.panels import (
     seed_range,
 )
 from spectral_laws.plotting.style import COLUMN_WIDTH, empty_panel, markers, styled
-from spectral_laws.plotting.tables import groups, require, summarise_seeds
-
-_COLUMNS = (
-    *STUDY, "sample_size", "direction", "operator_norm", "sin_theta", "expansion_error",
-    "davis_kahan", "resolved",
-)  # fmt: skip
-
+from spectral_laws.plotting.tables import groups, summarise_seeds
 
 _TEACHER = ["study", "dimension", "seed"]
 
@@ -42,16 +35,7 @@ def draw(perturbation: pd.DataFrame, *, confidence: float = 0.95) -> Figure:
     and d of each study. (c) ||Delta|| against n / D, all d; dotted: slope -1/2. Points are
     geometric means over seeds (in (b) over teachers) with Student's interval. The titles have the
     slopes of all d, with an intercept per teacher, in (a) and direction.
-
-    Args:
-        perturbation: table of ``measure_perturbation``.
-        confidence: level of the intervals.
-
-    Raises:
-        DataError: if a column is missing or no row is resolved.
-        NumericalError: if a value is NaN, infinite or not positive.
     """
-    require(perturbation, _COLUMNS, name="perturbation")
     if not perturbation["resolved"].any():
         raise DataError("perturbation table: no row is resolved, nothing to draw in (a)")
     figure = Figure(figsize=(COLUMN_WIDTH, 6.6), layout="constrained")

@@ -7,8 +7,6 @@ from matplotlib.figure import Figure
 from spectral_laws.errors import DataError
 from spectral_laws.palette import READOUT_COLORS, THEORY
 from spectral_laws.plotting.recovery.panels import (
-    METRICS,
-    THRESHOLDS,
     complete,
     describe,
     draw_curve,
@@ -20,7 +18,7 @@ from spectral_laws.plotting.recovery.panels import (
     of_study,
 )
 from spectral_laws.plotting.style import TEXT_WIDTH, markers, styled
-from spectral_laws.plotting.tables import require, summarise_seeds
+from spectral_laws.plotting.tables import summarise_seeds
 
 _READOUTS = ("identity", "tanh", "relu")
 _SAME = ("degree", "n_directions", "gamma", "noise")
@@ -56,8 +54,6 @@ def draw(
         DataError: if a column is missing, a study is unknown, or has no other readout beside it.
         NumericalError: if a value is NaN, infinite, or an error is not positive.
     """
-    require(metrics, METRICS, name="metrics")
-    require(thresholds, THRESHOLDS, name="thresholds")
     symbols = markers(_READOUTS)
     figure = Figure(figsize=(TEXT_WIDTH, 5.6), layout="constrained")
     axes = figure.subplots(3, 2)

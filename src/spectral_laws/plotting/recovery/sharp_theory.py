@@ -10,10 +10,8 @@ from matplotlib.lines import Line2D
 
 from spectral_laws.palette import FAINT, THEORY
 from spectral_laws.plotting.recovery.panels import (
-    DIRECTIONS,
     GUIDE,
     STEPS,
-    THRESHOLDS,
     complete,
     dimension_colors,
     draw_points,
@@ -25,7 +23,7 @@ from spectral_laws.plotting.recovery.panels import (
     seed_range,
 )
 from spectral_laws.plotting.style import COLUMN_WIDTH, markers, styled
-from spectral_laws.plotting.tables import groups, plural, require, shorten, summarise_seeds
+from spectral_laws.plotting.tables import groups, plural, shorten, summarise_seeds
 
 _HOLLOW = "0.35"
 
@@ -58,8 +56,6 @@ def draw(
         DataError: if a column or the study is missing, or there is no equivalent study.
         NumericalError: if a cos^2 is NaN or infinite.
     """
-    require(directions, DIRECTIONS, name="directions")
-    require(thresholds, THRESHOLDS, name="thresholds")
     overlaps = equivalent_identity(directions, name="directions")
     crossings = equivalent_identity(thresholds, name="thresholds")
     true = of_study(thresholds, study, name="thresholds")

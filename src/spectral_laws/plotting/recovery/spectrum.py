@@ -9,12 +9,7 @@ from spectral_laws.artifacts import check_finite
 from spectral_laws.errors import DataError
 from spectral_laws.palette import MEASURED, OUTLIER, THEORY
 from spectral_laws.plotting.style import COLUMN_WIDTH, styled
-from spectral_laws.plotting.tables import require, seed_count, study_name
-
-_COLUMNS = (
-    "study", "degree", "dimension", "feature_dimension", "n_directions", "gamma", "seed",
-    "sample_size", "eigenvalue", "mass", "density", "edge_low", "edge_high",
-)  # fmt: skip
+from spectral_laws.plotting.tables import seed_count, study_name
 
 
 @styled
@@ -25,16 +20,7 @@ def draw(spectrum: pd.DataFrame) -> Figure:
     height that one eigenvalue has in a bin; the histogram holds all others, weighted by spectral
     mass, average over seeds. The line is the density of the bulk for Gaussian features, dashed
     lines its edges; the title says how much of the spectrum lies outside of them.
-
-    Args:
-        spectrum: table of ``compute_spectrum``; one study, dimension and sample size.
-
-    Raises:
-        DataError: if a column is missing, there is more than one matrix per seed, or there are no
-            eigenvalues beside the leading ones.
-        NumericalError: if an eigenvalue is NaN or infinite.
     """
-    require(spectrum, _COLUMNS, name="spectrum")
     if len(spectrum[["study", "dimension", "sample_size"]].drop_duplicates()) > 1:
         raise DataError("spectrum table: more than one study, dimension or sample size")
     eigenvalues = spectrum["eigenvalue"].to_numpy(dtype=np.float64)
