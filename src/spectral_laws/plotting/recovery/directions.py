@@ -8,6 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from spectral_laws.fitting.recovery_windows import FAR, HIDDEN, RECOVERED
 from spectral_laws.palette import FAINT, MEASURED, THEORY
 from spectral_laws.plotting.recovery.panels import (
     GUIDE,
@@ -28,9 +29,7 @@ from spectral_laws.plotting.style import TEXT_WIDTH, markers, styled
 from spectral_laws.plotting.tables import summarise_seeds
 
 _SHOWN = 6
-_RECOVERED = 0.5  # cos^2 from which a direction counts as recovered
-_FAR = 4.0  # well above n* is 4 n*, well below a quarter of it
-_LOW, _HIGH = 0.1, 0.9  # cos^2 of a hidden and of a recovered direction, as in the claims
+_HALF = 0.5  # cos^2 from which a direction counts as recovered
 
 
 @styled
@@ -121,7 +120,7 @@ def _draw_directions(overlap: Axes, angle: Axes, rows: pd.DataFrame, confidence:
             if axis is angle:  # an interval that reaches zero has no end on a logarithmic axis
                 points["low"] = np.maximum(points["low"], points["centre"] / 10)
             draw_points(axis, place, points, marker=symbols[direction], **line)
-    overlap.axhline(_RECOVERED, color=FAINT, linewidth=0.5, zorder=0)
+    overlap.axhline(_HALF, color=FAINT, linewidth=0.5, zorder=0)
     top = summarise_seeds(
         rows[rows["direction"] == shown[0]], ["ratio"], "predicted_angle", confidence=confidence
     ).iloc[-1]
@@ -140,7 +139,7 @@ def _draw_directions(overlap: Axes, angle: Axes, rows: pd.DataFrame, confidence:
 
 def _draw_count(axis: Axes, rows: pd.DataFrame, confidence: float) -> None:
     counts = (
-        rows.assign(found=rows["cos2"] >= _RECOVERED, expected=rows["predicted_cos2"] >= _RECOVERED)
+        rows.assign(found=rows["cos2"] >= _HALF, expected=rows["predicted_cos2"] >= _HALF)
         .groupby(["ratio", "seed"], as_index=False)[["found", "expected"]]
         .sum()
     )
@@ -171,16 +170,16 @@ def _draw_collapse(axis: Axes, overlaps: pd.DataFrame, thresholds: pd.DataFrame)
     axis.set_xscale("log")
     ends = axis.get_xlim()
     for inside, low, left, right in (
-        (ratio <= 1 / _FAR, 0.0, ends[0], 1 / _FAR),
-        (ratio >= _FAR, _HIGH, _FAR, ends[1]),
+        (ratio <= 1 / FAR, 0.0, ends[0], 1 / FAR),
+        (ratio >= FAR, RECOVERED, FAR, ends[1]),
     ):
         if inside.any():
-            frame = [left, right, right, left, left], [low, low, low + _LOW, low + _LOW, low]
+            frame = [left, right, right, left, left], [low, low, low + HIDDEN, low + HIDDEN, low]
             axis.plot(*frame, color=THEORY, linewidth=0.8, zorder=4)
     axis.set(xlim=ends, xlabel=r"samples over those of half-recovery, $n\,/\,n^*_i$")
     counts = [
         f"{mask.sum()} of {mask.size}"
-        for mask in (cos2[ratio <= 1 / _FAR] <= _LOW, cos2[ratio >= _FAR] >= _HIGH)
+        for mask in (cos2[ratio <= 1 / FAR] <= HIDDEN, cos2[ratio >= FAR] >= RECOVERED)
     ]
     low, high = rows["dimension"].min(), rows["dimension"].max()
     dimensions = f"{low}" if low == high else f"{low} to {high}"

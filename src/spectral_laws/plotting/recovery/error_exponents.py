@@ -11,6 +11,13 @@ from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
 from spectral_laws.errors import DataError
+from spectral_laws.fitting.recovery_windows import (
+    CRITICAL,
+    MINIMUM_SIZES,
+    error_window,
+    law_of_error,
+    tail_law,
+)
 from spectral_laws.palette import LAYER_COLORS, LAYER_NAMES, THEORY
 from spectral_laws.plotting.power_fits import Bootstrap, seed_slope
 from spectral_laws.plotting.recovery.panels import (
@@ -18,14 +25,9 @@ from spectral_laws.plotting.recovery.panels import (
     kind_handle,
     of_layer,
     seed_range,
-    squared_weights,
 )
 from spectral_laws.plotting.style import TEXT_WIDTH, markers, styled
 from spectral_laws.plotting.tables import groups, plural, shorten
-
-_MINIMUM_SIZES = 3
-_FIRST = 3  # direction whose threshold starts the window
-_CRITICAL = 0.5
 
 
 class MeasuredExponent(NamedTuple):
@@ -60,19 +62,19 @@ def draw(
     of the tail sum over the same sample sizes. Bottom: the distance of
     the theory's exponents to the asymptotic one, against d1, mean over draws of the signs.
     """
-    table = error_exponents[error_exponents["gamma"] != _CRITICAL]
+    table = error_exponents[error_exponents["gamma"] != CRITICAL]
     if table.empty:
         raise DataError("error_exponents table: no gamma with a power law, nothing to draw")
     equivalent = equivalent_identity(of_layer(metrics, "independent"), name="metrics")
     measured = measured_exponents(equivalent, bootstrap=Bootstrap(confidence, resamples))
-    steep = [False, True] if (table["gamma"] < _CRITICAL).any() else [True]
-    if not (table["gamma"] > _CRITICAL).any():
+    steep = [False, True] if (table["gamma"] < CRITICAL).any() else [True]
+    if not (table["gamma"] > CRITICAL).any():
         steep = [False]
     figure = Figure(figsize=(TEXT_WIDTH, 5.2), layout="constrained")
     axes = figure.subplots(2, len(steep), squeeze=False)
     for column, above in enumerate(steep):
-        rows = table[(table["gamma"] > _CRITICAL) == above]
-        mine = [one for one in measured if (one.gamma > _CRITICAL) == above]
+        rows = table[(table["gamma"] > CRITICAL) == above]
+        mine = [one for one in measured if (one.gamma > CRITICAL) == above]
         quantity = "MSE" if above else r"$1-$MSE"
         condition = r"$\gamma>1/2$" if above else r"$\gamma<1/2$"
         _draw_against_gamma(axes[0, column], rows, mine)
@@ -112,33 +114,20 @@ def asymptotic(gamma: NDArray[np.float64] | float) -> NDArray[np.float64]:
 
 
 def window(rows: pd.DataFrame) -> pd.DataFrame:
-    """Rows with D / lambda_3^2 <= n <= D / lambda_h^2, h = d1/2 rounded down, as in the claims.
-
-    No rows if h < 9: so few directions are no power law.
-    """
+    """Rows of one study and dimension inside the window of the law, the claims' own."""
     first = rows.iloc[0]
-    last = int(first["n_directions"]) // 2
-    squares = squared_weights(int(first["n_directions"]), float(first["gamma"]))
-    ratio = rows["sample_size"] / rows["feature_dimension"]
-    if last < 3 * _FIRST:
-        return rows.head(0)
-    inside = (ratio >= 1 / squares[_FIRST - 1]) & (ratio <= 1 / squares[last - 1])
-    kept: pd.DataFrame = rows[inside]
+    width, gamma = int(first["n_directions"]), float(first["gamma"])
+    ends = error_window(width, gamma, float(first["feature_dimension"]))
+    kept: pd.DataFrame = rows[rows["sample_size"].between(*ends)] if ends else rows.head(0)
     return kept
 
 
 def tail_exponent(rows: pd.DataFrame) -> float:
-    """Exponent of the tail sum, or of 1 - tail sum, over the sample sizes of ``rows``.
-
-    The tail sum is a staircase, so its slope is taken over 400 points, as in the claims.
-    """
-    first = rows.iloc[0]
-    gamma = float(first["gamma"])
-    squares = squared_weights(int(first["n_directions"]), gamma)
-    n = np.geomspace(rows["sample_size"].min(), rows["sample_size"].max(), 400)
-    tails = ((n[:, None] < float(first["feature_dimension"]) / squares) * squares).sum(axis=1)
-    heights = tails if gamma > _CRITICAL else 1 - tails
-    return float(np.polyfit(np.log(n), np.log(heights), 1)[0])
+    """Exponent of the tail sum, or of 1 - tail sum, over the sample sizes of ``rows``."""
+    first, sizes = rows.iloc[0], rows["sample_size"]
+    width, gamma = int(first["n_directions"]), float(first["gamma"])
+    law = tail_law(sizes.min(), sizes.max(), float(first["feature_dimension"]), width, gamma)
+    return float(np.polyfit(*law, 1)[0])
 
 
 def measured_exponents(metrics: pd.DataFrame, *, bootstrap: Bootstrap) -> list[MeasuredExponent]:
@@ -150,9 +139,9 @@ def measured_exponents(metrics: pd.DataFrame, *, bootstrap: Bootstrap) -> list[M
     for (study, dimension), group in groups(metrics, "study", "dimension"):
         gamma = float(group["gamma"].iloc[0])
         rows = window(group)
-        if gamma in (0.0, _CRITICAL) or rows["sample_size"].nunique() < _MINIMUM_SIZES:
+        if gamma in (0.0, CRITICAL) or rows["sample_size"].nunique() < MINIMUM_SIZES:
             continue
-        values = rows.assign(value=rows["mse"] if gamma > _CRITICAL else 1 - rows["mse"])
+        values = rows.assign(value=law_of_error(rows["mse"].to_numpy(np.float64), gamma))
         slope, interval = seed_slope(values, "value", bootstrap=bootstrap)
         if not math.isnan(slope):
             width, tail = int(group["n_directions"].iloc[0]), tail_exponent(rows)

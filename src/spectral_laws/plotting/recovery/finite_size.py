@@ -6,6 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from spectral_laws.errors import DataError
+from spectral_laws.fitting.recovery_windows import HIDDEN, RECOVERED
 from spectral_laws.palette import FAINT, MEASURED, OUTLIER, THEORY
 from spectral_laws.plotting.power_fits import Bootstrap, PowerFit, crossing_fit, mean_fit
 from spectral_laws.plotting.recovery.panels import (
@@ -20,8 +21,7 @@ from spectral_laws.plotting.recovery.panels import (
 from spectral_laws.plotting.style import TEXT_WIDTH, styled
 from spectral_laws.plotting.tables import groups, summarise_seeds
 
-_RECOVERED = 0.5
-_HIDDEN, _FOUND = 0.1, 0.9  # cos^2 at the two ends of the transition, as in the claims
+_HALF = 0.5
 
 
 @styled
@@ -68,7 +68,7 @@ def draw(
 
 
 def _draw_limit(axis: Axes, below: Axes, population: pd.DataFrame, bootstrap: Bootstrap) -> None:
-    lost = population.assign(loss=1 - population["cos2"], hidden=population["cos2"] < _RECOVERED)
+    lost = population.assign(loss=1 - population["cos2"], hidden=population["cos2"] < _HALF)
     strongest = lost[lost["direction"] == 1]
     kept = lost[~lost["hidden"]].groupby(["dimension", "seed"], as_index=False)[["loss"]].mean()
     fits = {
@@ -112,7 +112,7 @@ def _draw_limit(axis: Axes, below: Axes, population: pd.DataFrame, bootstrap: Bo
 def _draw_finite(axis: Axes, rows: pd.DataFrame, bootstrap: Bootstrap) -> None:
     ratio, gaps = gaps_at_common_ratio(rows)
     strongest = gaps[gaps["direction"] == 1]
-    both = gaps[(gaps["cos2"] >= _RECOVERED) & (gaps["predicted_cos2"] >= _RECOVERED)]
+    both = gaps[(gaps["cos2"] >= _HALF) & (gaps["predicted_cos2"] >= _HALF)]
     kept = both.groupby(["dimension", "seed"], as_index=False)[["gap"]].mean()
     _draw_fit(axis, mean_fit(strongest, "gap", bootstrap=bootstrap), "direction 1", MEASURED, "o")
     _draw_fit(axis, mean_fit(kept, "gap", bootstrap=bootstrap), "mean of recovered", OUTLIER, "s")
@@ -124,7 +124,7 @@ def _draw_finite(axis: Axes, rows: pd.DataFrame, bootstrap: Bootstrap) -> None:
 
 def _draw_width(axis: Axes, rows: pd.DataFrame, bootstrap: Bootstrap) -> None:
     first = rows[rows["direction"] == 1]
-    ends: dict[str, float] = {"level": _FOUND, "over": _HIDDEN}
+    ends: dict[str, float] = {"level": RECOVERED, "over": HIDDEN}
     fit = crossing_fit(first, "cos2", bootstrap=bootstrap, **ends)
     theory = crossing_fit(first, "predicted_cos2", bootstrap=None, **ends).points
     points = fit.points.assign(
@@ -132,7 +132,7 @@ def _draw_width(axis: Axes, rows: pd.DataFrame, bootstrap: Bootstrap) -> None:
     )
     label = f"direction 1, slope {fit.label()}"
     if fit.missing:
-        label += f"; {_HIDDEN:g} or {_FOUND:g} not crossed at {len(fit.missing)} $d$"
+        label += f"; {HIDDEN:g} or {RECOVERED:g} not crossed at {len(fit.missing)} $d$"
     draw_points(axis, points["x"], points, color=MEASURED, label=label)
     if not np.isnan(fit.slope) and len(points) > 2:
         x = np.array([points["x"].min(), points["x"].max()])

@@ -13,6 +13,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormat
 from numpy.typing import ArrayLike, NDArray
 
 from spectral_laws.errors import DataError
+from spectral_laws.fitting.recovery_windows import squared_weights
 from spectral_laws.palette import FAINT, FEATURES
 from spectral_laws.plotting.style import label_decades, ordered_colors, widened
 from spectral_laws.plotting.tables import plural, summarise_seeds
@@ -70,12 +71,6 @@ def spread(values: Iterable[int], *, shown: int) -> list[int]:
         return ordered
     picks = np.linspace(0, len(ordered) - 1, shown).round().astype(int)
     return [ordered[i] for i in picks]
-
-
-def squared_weights(n_directions: int, gamma: float) -> Vector:
-    """lambda_i^2 = i^(-2 gamma) / sum_j j^(-2 gamma), i = 1..d1: the same for every teacher."""
-    powers = np.arange(1, n_directions + 1, dtype=np.float64) ** (-2.0 * gamma)
-    return np.asarray(powers / powers.sum())
 
 
 def staircases(rows: pd.DataFrame) -> tuple[Vector, Vector, Vector]:
