@@ -1,39 +1,44 @@
 """The examples, run as a user runs them: what they print, and that it could be otherwise."""
 
 import ast
-import os
+import io
 import re
-import subprocess
-import sys
+import runpy
+import time
+from contextlib import redirect_stdout
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
+import torch
 
 pytestmark = pytest.mark.slow
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 
 
-def printed(name, folder):
+@pytest.fixture
+def printed(monkeypatch, tmp_path):
     """Lines that an example prints, run from another folder."""
-    before = os.times()
-    result = subprocess.run(
-        [sys.executable, EXAMPLES / name], cwd=folder, capture_output=True, text=True, timeout=300
-    )
-    after = os.times()
-    assert result.returncode == 0, result.stderr
-    # Seconds of a processor, which do not depend on what else runs here.
-    assert after.children_user - before.children_user < 60
-    return result.stdout.splitlines()
+
+    def run(name):
+        monkeypatch.chdir(tmp_path)
+        output, before = io.StringIO(), time.process_time()
+        with torch.random.fork_rng(), redirect_stdout(output):
+            runpy.run_path(str(EXAMPLES / name), run_name="__main__")
+        # Seconds of a processor, which do not depend on what else runs here.
+        assert time.process_time() - before < 60
+        return output.getvalue().splitlines()
+
+    return run
 
 
 def numbers(line):
     return [float(number) for number in re.findall(r"-?\d+\.?\d*", line)]
 
 
-def test_measure_my_network(tmp_path):
-    header, *lines = printed("measure_my_network.py", tmp_path)
+def test_measure_my_network(printed):
+    header, *lines = printed("measure_my_network.py")
     rows = {line.split()[0]: line for line in lines}
     assert header.split()[:2] == ["weight", "fit/k"]
     methods = {
@@ -59,13 +64,13 @@ def test_measure_my_network(tmp_path):
     assert "not measured" in rows["position"]
 
 
-def test_recovery_in_five_lines(tmp_path):
+def test_recovery_in_five_lines(printed):
     tree = ast.parse((EXAMPLES / "recovery_in_five_lines.py").read_text())
     code = [n.lineno for n in ast.walk(tree) if isinstance(n, ast.stmt)]
     assert len(set(code)) == 1 + 5  # the docstring is one statement
 
-    header, *lines = printed("recovery_in_five_lines.py", tmp_path)
-    assert lines == printed("recovery_in_five_lines.py", tmp_path)[1:]
+    header, *lines = printed("recovery_in_five_lines.py")
+    assert lines == printed("recovery_in_five_lines.py")[1:]
     thresholds = numbers(header.removeprefix("D / lambda^2"))
     rows = [numbers(line) for line in lines]
     sizes = [row[0] for row in rows]
@@ -84,8 +89,8 @@ def test_recovery_in_five_lines(tmp_path):
     assert measured[-1] == pytest.approx(theory[-1], abs=0.02)
 
 
-def test_spectral_newton(tmp_path):
-    lines = printed("spectral_newton.py", tmp_path)
+def test_spectral_newton(printed):
+    lines = printed("spectral_newton.py")
     alphas = numbers(lines[0])
     assert len(alphas) == 3
     assert all(0.5 < alpha < 3 for alpha in alphas)
