@@ -29,10 +29,12 @@ EXTRAS = PROJECT["optional-dependencies"]
 NEED_PIPELINE = {
     "spectral_laws.cli": "typer",
     "spectral_laws.curvature.fits.weight_tails": "powerlaw",
+    "spectral_laws.plotting.curvature.participation": "seaborn",
 }
 CONDA_NAMES = {
     "build": "python-build",
     "matplotlib": "matplotlib-base",
+    "seaborn": "seaborn-base",
     "snakemake": "snakemake-minimal",
     "torch": "pytorch",
 }

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
@@ -92,9 +93,9 @@ def _draw_histogram(axis: Axes, fits: pd.DataFrame) -> None:
     ratio = fits["participation_ratio"].to_numpy(dtype=np.float64)
     edges = np.linspace(1.0, max(float(ratio.max()), 2.0), 25).tolist()
     names = groups_of(fits)
-    axis.hist(
-        [fits.loc[fits["group"] == name, "participation_ratio"] for name in names], bins=edges,
-        stacked=True, color=[GROUP_COLORS[name] for name in names], linewidth=0,
+    sns.histplot(
+        fits, x="participation_ratio", hue="group", hue_order=names, palette=GROUP_COLORS,
+        bins=edges, multiple="stack", alpha=1, linewidth=0, legend=False, ax=axis,
     )  # fmt: skip
     median = float(np.median(ratio))
     axis.axvline(median, color=THEORY, linewidth=0.8)
