@@ -158,7 +158,7 @@ def test_every_key_of_the_default_preset_has_a_comment(root):
         ("curvature.models.vgg11.skip_scale", 0.5, "vgg11 has no skips"),
         ("curvature.models.vgg11.separable", True, "separable goes with resnet18"),
         ("curvature.models.mlp.stem", "imagenet", "stem goes with ResNets and VGGs"),
-        ("curvature.models.resnet18.checkpoints", [3, 12], "must lie below max_epochs 10"),
+        ("curvature.models.resnet18.checkpoints", [3, 10], "must lie below max_epochs 10"),
         ("curvature.models.resnet18.weights", "x.safetensors", "they have no checkpoints"),
         ("curvature.experiments.width.models", ["mlp", "mpl"], r"width\.models: 'mpl' is none of"),
         ("curvature.experiments.width.models", ["mlp"], r"experiments\.width\.models: "),

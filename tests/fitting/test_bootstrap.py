@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from scipy import stats
 from scipy.stats import bootstrap
 
 from spectral_laws.errors import NoFitError, NumericalError
@@ -184,6 +185,22 @@ def test_a_resample_takes_whole_clusters_and_as_many_as_there_are():
 
     cluster_bootstrap_interval(labels, record, generator=np.random.default_rng(0), **SETTINGS)
     assert set(seen) == {3}
+
+
+def test_every_stratum_costs_a_degree_of_freedom():
+    values = np.random.default_rng(3).normal(size=6)
+    seen = []
+
+    def mean(index):
+        seen.append(values[index].mean())
+        return float(seen[-1])
+
+    interval = cluster_bootstrap_interval(
+        np.arange(6), mean, strata=np.arange(6) % 2, generator=np.random.default_rng(4), **SETTINGS
+    )
+    units = 5  # six clusters in two strata
+    tail = stats.norm.sf(np.sqrt(units / (units - 1)) * stats.t.isf(0.025, units - 1))
+    assert [interval.low, interval.high] == pytest.approx(np.quantile(seen, [tail, 1 - tail]))
 
 
 def test_strata_keep_their_number_of_clusters():
