@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
+from scipy.special import ndtr, stdtrit
 
 from spectral_laws.artifacts import check_finite
 from spectral_laws.errors import NoFitError
@@ -91,6 +91,8 @@ def bootstrap_interval(
     check_finite("values of a bootstrap interval", array)
     if array.size < 2:
         raise NoFitError(f"{array.size} value(s) are too few for an interval, it needs 2")
+    from scipy import stats  # a second, which jobs that only fit or draw need not spend
+
     result = stats.bootstrap(
         (array,),
         statistic,
@@ -194,8 +196,8 @@ def _row_slopes(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.fl
 
 def _tail(confidence: float, units: int) -> float:
     """Level of each tail of the expanded percentile interval of so many independent units."""
-    t = stats.t.isf((1 - confidence) / 2, units - 1)
-    return float(stats.norm.sf(np.sqrt(units / (units - 1)) * t))
+    t = -stdtrit(units - 1, (1 - confidence) / 2)
+    return float(ndtr(-np.sqrt(units / (units - 1)) * t))
 
 
 def _percentiles(values: NDArray[np.float64], tail: float) -> Interval:

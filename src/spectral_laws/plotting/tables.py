@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import stats
+from scipy.special import stdtrit
 
 from spectral_laws.artifacts import check_finite
 from spectral_laws.errors import NumericalError
@@ -52,7 +52,7 @@ def summarise_seeds(
     work = table[list(by)].assign(_value=np.log(numbers) if logarithmic else numbers)
     summary = work.groupby(list(by))["_value"].agg(["mean", "std", "size"]).reset_index()
     count = summary["size"].to_numpy()
-    quantile = stats.t.ppf(0.5 * (1 + confidence), np.maximum(count - 1, 1))
+    quantile = stdtrit(np.maximum(count - 1, 1), 0.5 * (1 + confidence))
     half = quantile * np.nan_to_num(summary["std"].to_numpy()) / np.sqrt(count)
     ends = {"centre": summary["mean"].to_numpy()}
     ends |= {"low": ends["centre"] - half, "high": ends["centre"] + half}
