@@ -218,6 +218,12 @@ def test_the_halves_are_disjoint_and_make_the_whole(folder):
     np.testing.assert_allclose(losses["whole"], (losses["first"] + losses["second"]) / 2, rtol=1e-6)
 
 
+def test_a_models_own_number_of_directions_goes_before_the_measurements(measure, tmp_path):
+    status, errors = measure(model=MODEL | {"top_k": 3})
+    assert status == 0, errors
+    assert set(read_table(tmp_path / "spectra.parquet")["index"]) == {1, 2, 3}
+
+
 def test_measure_curvature_writes_the_factors(folder):
     table = read_table(folder / "factors.parquet")
     sizes = table.groupby(["layer", "factor"])["size"].unique().map(list).to_dict()

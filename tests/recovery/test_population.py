@@ -190,6 +190,15 @@ def test_tilt_is_the_loss_of_directions_above_the_bulk():
         population_tilt([0.5, 0.0], 100)
 
 
+def test_tilt_of_a_lone_direction_is_that_of_its_cube():
+    teacher = draw(200, n_directions=1)
+    _, rows = leading_population_pairs(teacher, 1)
+    loss = 1 - direction_cos2(teacher.unit_directions, rows)
+    # lambda = 1, so that 12 (1 + 2) = 36; by lambda^2 alone in place of 2 lambda^2 it would be 24.
+    np.testing.assert_allclose(loss, 36 / 200**2, rtol=0.15)
+    np.testing.assert_allclose(population_tilt([1.0], 200), 36 / 200**2)
+
+
 def test_table_holds_the_teachers_of_the_studies():
     population = Population(dimensions=(9, 12), width_exponent=0.5, gamma=0.4, seeds=2)
     table = tabulate_population(population, seed=11)

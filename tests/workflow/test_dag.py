@@ -1,7 +1,10 @@
 """The pipeline's graph: what is planned, and what an edit reruns."""
 
+import inspect
 import os
+import re
 import resource
+import runpy
 from contextlib import contextmanager
 
 import pytest
@@ -68,6 +71,21 @@ def test_every_preset_can_be_planned_in_few_jobs_and_seconds(project, preset, mo
     assert jobs["tune_method"] == jobs["train_method"] > 0
     assert jobs["collect_race"] == 4
     assert sum(jobs.values()) < most
+
+
+def test_every_rule_passes_every_option_of_its_script(project):
+    """One left out would be the script's default, whatever the configuration says."""
+    plan = project.snakemake(*SMOKE, "--dry-run", "--printshellcmds")
+    commands = {}
+    for script, command in re.findall(r"workflow/scripts/(\w+)\.py (.*)", plan):
+        commands[script] = commands.get(script, "") + command
+    assert len(commands) > 20
+    for script, command in commands.items():
+        main = runpy.run_path(str(project.folder / f"workflow/scripts/{script}.py"))["main"]
+        for option in inspect.signature(main).parameters.values():
+            name = option.name.replace("_", "-")
+            if "ArgumentInfo" not in repr(option.annotation):
+                assert re.search(rf"(?<!\S)--(no-)?{name}(?!\S)", command), (script, name)
 
 
 def test_one_figure_plans_its_ancestors_alone_whatever_the_active_preset(project):

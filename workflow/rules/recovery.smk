@@ -140,14 +140,16 @@ rule measure_perturbation:
         f"{BENCHMARKS}/measure_perturbation/{{study}}.tsv"
     threads: 1
     resources:
-        mem_mb=2500,
+        mem_mb=sample_memory,
         runtime=120,
     params:
         study=settings("recovery.perturbation.{study}"),
+        memory_mb=settings("recovery.estimator.memory_mb"),
         seed=settings("seed"),
     shell:
         "{PYTHON} {SCRIPTS}/measure_perturbation.py --study-name {wildcards.study}"
-        " --study {params.study:q} --seed {params.seed} --output {output} > {log} 2>&1"
+        " --study {params.study:q} --memory-mb {params.memory_mb} --seed {params.seed}"
+        " --output {output} > {log} 2>&1"
 
 
 rule compute_population:
