@@ -45,6 +45,19 @@ def pytest_collection_modifyitems(items):
             item.add_marker("slow")
 
 
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_finish(session):
+    """Stop where pytest-xdist no longer keeps the tests of a group in one process.
+
+    It has done so silently, with a pytest that it did not know: what a group shares is then made
+    once per process.
+    """
+    if session.config.getoption("loadgroup", False):
+        for item in session.items:
+            assert item.get_closest_marker("xdist_group") is None or "@" in item.nodeid, item.nodeid
+    return (yield)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item):
     """Set the lane of a test before its fixtures are made."""

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 import yaml
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 pytestmark = [pytest.mark.xdist_group("packaging"), pytest.mark.slow]
@@ -255,8 +256,9 @@ def test_conda_gets_what_pip_gets():
     *entries, pip = environment["dependencies"]
     assert pip["pip"].pop() == "--editable ."  # --no-deps is no option in a requirements file
     pairs = [(*entry.split(), "")[:2] for entry in [*entries, *pip["pip"]]]
-    expected = {CONDA_NAMES.get(name, name): str(b) for name, b in requirements().items()}
-    assert dict(pairs) == expected | {"python": PROJECT["requires-python"], "pip": ""}
+    expected = {CONDA_NAMES.get(name, name): bound for name, bound in requirements().items()}
+    expected |= {"python": SpecifierSet(PROJECT["requires-python"]), "pip": SpecifierSet()}
+    assert {name: SpecifierSet(bound) for name, bound in pairs} == expected
     assert len(pairs) == len(dict(pairs))
 
 

@@ -18,7 +18,7 @@ SCRIPTS = sorted((ROOT / "workflow" / "scripts").glob("*.py"))
 # the seconds that those packages take to load.
 RUN_EACH = """
 import io, json, os, runpy, sys
-import matplotlib, pandas, scipy.stats, torch, typer
+import matplotlib, pandas, scipy.sparse.linalg, scipy.stats, torch, torch._dynamo, typer
 assert not any(name.split(".")[0] == "spectral_laws" for name in sys.modules)
 for script in sys.argv[1:]:
     reader, writer = os.pipe()

@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.xdist_group("threads"), pytest.mark.slow]
 
 PROGRAM = """
 import json, os, sys, time

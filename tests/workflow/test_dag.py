@@ -155,37 +155,36 @@ def test_an_edit_reruns_what_uses_the_file_and_nothing_else(finished, name, reru
         assert set(finished.planned(*SMOKE)) == {"all", "collect_provenance", *reruns}
 
 
-def test_a_changed_setting_reruns_what_depends_on_it_and_nothing_else(project):
+@pytest.mark.xdist_group("finished")
+def test_a_changed_setting_reruns_what_depends_on_it_and_nothing_else(finished):
     one = "results/smoke/recovery/smoothing/d25/seeds0-1/metrics.parquet"
-    project.snakemake(one)
-    assert project.planned(one) == {}
-    with edited(project, "config/smoke.yaml", "dimensions: [25, 50, 100]", "dimensions: [25, 50]"):
-        assert project.planned(one) == {}
-    with edited(project, "config/smoke.yaml", "dimensions: [12, 16]", "dimensions: [12]"):
-        assert project.planned(one) == {}
-    with edited(project, "config/smoke.yaml", "start: 0.5", "start: 0.6"):
-        assert project.planned(one) == {"recover_features": 1}
-    with edited(project, "config.yaml", "seed: 20260514", "seed: 1"):
-        assert project.planned(one) == {"recover_features": 1}
+    with edited(finished, "config/smoke.yaml", "dimensions: [25, 50, 100]", "dimensions: [25, 50]"):
+        assert finished.planned(one) == {}
+    with edited(finished, "config/smoke.yaml", "dimensions: [12, 16]", "dimensions: [12]"):
+        assert finished.planned(one) == {}
+    with edited(finished, "config/smoke.yaml", "start: 0.5", "start: 0.6"):
+        assert finished.planned(one) == {"recover_features": 1}
+    with edited(finished, "config.yaml", "seed: 20260514", "seed: 1"):
+        assert finished.planned(one) == {"recover_features": 1}
 
 
-def test_a_changed_setting_of_a_method_reruns_that_method_alone(project):
+@pytest.mark.xdist_group("finished")
+def test_a_changed_setting_of_a_method_reruns_that_method_alone(finished):
     runs = [f"results/smoke/optimizers/images/{name}/race.parquet" for name in ("sgd", "adamw")]
-    project.pretend_done(*runs)
-    with edited(project, "config.yaml", "momentum: 0.9 # of SGD,", "momentum: 0.8 #"):
-        assert project.planned(*runs) == {"tune_method": 1, "train_method": 1}
+    with edited(finished, "config.yaml", "momentum: 0.9 # of SGD,", "momentum: 0.8 #"):
+        assert finished.planned(*runs) == {"tune_method": 1, "train_method": 1}
     with edited(
-        project, "config.yaml", "optimizer: soap, momentum: 0.95", "optimizer: soap, momentum: 0"
+        finished, "config.yaml", "optimizer: soap, momentum: 0.95", "optimizer: soap, momentum: 0"
     ):
-        assert project.planned(*runs) == {}
+        assert finished.planned(*runs) == {}
     with edited(
-        project, "config/smoke.yaml", "batch_size: 25, seeds: 2", "batch_size: 25, seeds: 3"
+        finished, "config/smoke.yaml", "batch_size: 25, seeds: 2", "batch_size: 25, seeds: 3"
     ):
         # More trainings are not tuned again.
-        assert project.planned(*runs) == {"train_method": 2}
-    with edited(project, "config/smoke.yaml", "tuning_seeds: 1 }", "tuning_seeds: 2 }"):
-        assert project.planned(*runs) == {"tune_method": 2, "train_method": 2}
+        assert finished.planned(*runs) == {"train_method": 2}
+    with edited(finished, "config/smoke.yaml", "tuning_seeds: 1 }", "tuning_seeds: 2 }"):
+        assert finished.planned(*runs) == {"tune_method": 2, "train_method": 2}
     with edited(
-        project, "config/smoke.yaml", "batch_size: 25, seeds: 2", "batch_size: 50, seeds: 2"
+        finished, "config/smoke.yaml", "batch_size: 25, seeds: 2", "batch_size: 50, seeds: 2"
     ):
-        assert project.planned(*runs) == {"tune_method": 2, "train_method": 2}
+        assert finished.planned(*runs) == {"tune_method": 2, "train_method": 2}

@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import torch
-from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 from torch import Tensor
 
 _FLOAT32_DAMPING = 0.03
@@ -104,6 +103,9 @@ def _largest_eigenvalue(gram: Tensor) -> float:
     size = len(gram)
     if gram.is_cuda or size <= _DENSE:
         return float(torch.linalg.eigvalsh(gram)[-1])
+    # 0.3 s, which the start of a job whose matrices are all small need not take.
+    from scipy.sparse.linalg import ArpackNoConvergence, eigsh
+
     array = gram.detach().numpy()
     # The residual; the eigenvalue's error is of second order in it.
     tolerance = 1e-5 if gram.dtype == torch.float32 else 1e-9

@@ -115,6 +115,7 @@ def save_figure(figure: Figure, pdf: Path, png: Path, /, **parameters: Any) -> N
         drawn = io.BytesIO()
         with house_style():
             figure.savefig(drawn, format=format_, metadata=metadata)
+            figure.set_layout_engine("none")  # the second file has the layout of the first
         with atomic_path(path) as temporary:
             temporary.write_bytes(put_record(drawn.getvalue(), facts))
 
