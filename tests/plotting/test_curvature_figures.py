@@ -69,7 +69,7 @@ def draw(name, tables, **options):
 
 def of_experiment(tables, name):
     rows = tables["experiments"]
-    return rows[rows["experiment"] == name]
+    return rows[rows["final"] & (rows["experiment"] == name)]
 
 
 def titles(figure):
@@ -199,9 +199,9 @@ class TestPowerLaw:
         assert len(axes.lines[0].get_xdata()) == 7
 
     def test_one_network_on_four_panels(self, tables, assert_legible):
-        figure = draw("curvature_power_law", tables, model="classes_100")
+        figure = draw("curvature_power_law", tables, model="mlp_100")
         assert [title.split("\n")[0] for title in titles(figure)] == [
-            "layers.0", "layers.1", "head",
+            "layer0", "layer1", "layer2", "layer3",
         ]  # fmt: skip
         assert figure.get_size_inches()[0] == 3.4
         assert_legible(figure)
@@ -501,7 +501,7 @@ class TestMechanisms:
             drawn = dots(axes[panel], size=MEDIAN)[:, 1]
             np.testing.assert_allclose(np.sort(drawn), np.sort(medians), atol=1e-12)
         labels = [label.get_text() for label in axes[1].get_xticklabels()]
-        assert labels == ["0\nn = 21", "0.5\nn = 21", "1\nn = 21"]
+        assert labels == ["0.0\nn = 24", "0.5\nn = 24", "1.0\nn = 63"]
 
     def test_heads_by_number_of_classes(self, tables, figures):
         axes = figures("mechanisms").axes[2]
@@ -516,7 +516,7 @@ class TestMechanisms:
 
     def test_alignment_of_heads_against_rank(self, tables, figures):
         axes = figures("mechanisms").axes[3]
-        rows = tables["spectra"].query("model == 'classes_100' and kind == 'head'")
+        rows = tables["spectra"].query("model == 'mlp_100' and kind == 'head' and part == 'whole'")
         means = np.exp(np.log(rows["rho_delta"]).groupby(rows["index"]).mean())
         line = next(line for line in axes.lines if "100 classes" in line.get_label())
         np.testing.assert_allclose(line.get_ydata(), means)
@@ -530,7 +530,7 @@ class TestMechanisms:
 
     def test_directions_beyond_the_classes_are_counted(self, tables):
         spectra = tables["spectra"].copy()
-        head = (spectra["model"] == "classes_10") & (spectra["kind"] == "head")
+        head = (spectra["model"] == "mlp_10") & (spectra["kind"] == "head")
         spectra.loc[head & (spectra["index"] == 9), "index"] = 11
         axes = draw("curvature_mechanisms", tables | {"spectra": spectra}).axes[3]
         assert "3 directions beyond" in axes.get_title(loc="left")
@@ -701,7 +701,7 @@ class TestControls:
         rows = tables["finite_differences"]
         axes = figures("controls").axes[0]
         share = (rows["finite_difference"] < 0).mean()
-        assert f"{100 * share:.2g} % of {len(rows)}" in texts(axes)
+        assert f"{100 * share:.2g} % of {len(rows):,}" in texts(axes)
         drawn = rows[rows["directional_curvature"] > 0]
         hollow = [line for line in axes.lines if line.get_markerfacecolor() == "none"]
         assert sum(len(line.get_xdata()) for line in hollow) == (

@@ -97,7 +97,7 @@ def write_example(folder, section):
 
 def write_tables(root, folder, complete):
     """What the figure and the claim are made from, as the tests of claims make it."""
-    spec = importlib.util.spec_from_file_location("world", root / "tests/claims/conftest.py")
+    spec = importlib.util.spec_from_file_location("world", root / "tests/synthetic/curvature.py")
     world = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(world)
     fits = world.make_exponents(models=world.MAIN)

@@ -87,7 +87,7 @@ def test_share_of_lognormal_layers(world, resampling, verdict, start, expected):
 
 @pytest.mark.parametrize(
     ("noise", "expected"),
-    [(4.0, "reproduced"), (0.9, "direction reproduced"), (0.05, "not reproduced")],
+    [(4.0, "reproduced"), (0.8, "direction reproduced"), (0.05, "not reproduced")],
 )
 def test_finite_differences(world, resampling, verdict, noise, expected):
     table = world["finite_differences"](noise=noise, negative=0.5)

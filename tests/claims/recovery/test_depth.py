@@ -66,12 +66,12 @@ def test_a7_crosses_the_mean_curve(world, resampling):
 
 
 def test_a7_names_dimensions_without_a_crossing(world, resampling):
-    tables = tables_of(world, dimensions=(10, 25, 50, 100), largest=4000)
+    tables = tables_of(world, dimensions=(10, 25, 50, 100), sizes=(5, 4000, 60))
     result = measure_kernel_gap(tables, resampling)
     scope = result.beside["exponent of the kernel, q = 1"].scope
     assert scope == "d = [10, 25, 50], no crossing inside the grid at d = [100]"
     assert result.n_units == 15 + 15
-    short = tables_of(world, dimensions=(25, 50, 100), largest=4000)
+    short = tables_of(world, dimensions=(25, 50, 100), sizes=(5, 4000, 60))
     with pytest.raises(
         NoFitError, match=r"d = \[25, 50\], no crossing inside the grid at d = \[100"
     ):
