@@ -9,6 +9,11 @@ from spectral_laws.claims.tables import ClaimTables
 from spectral_laws.claims.verdicts import Measurement
 
 Measure = Callable[[ClaimTables, Resampling], Measurement]
+"""A quantity with its interval, from the tables of all jobs.
+
+It raises NoFitError, whose text stands in the claim's row, where a table, the rows it needs or its
+value is missing, or where there are too few clusters to resample.
+"""
 Role = Literal["primary", "sensitivity", "control"]
 
 

@@ -33,15 +33,6 @@ def measure_gain(
     are resampled within each race. Diverged trainings count with the accuracy that they were left
     with. Beside it stand each race, learning rates at the edge of their grid, and the gain on
     language races, which is no accuracy.
-
-    Args:
-        tables: with race and tuning.
-        resampling: how the interval is made.
-        method: name of the method in the tables.
-        baseline: name of the method it is compared with.
-
-    Raises:
-        NoFitError: if no such race has both methods, one was not tuned, or there are too few seeds.
     """
     pairs, left_out = _pairs(tables, "classification", method, baseline)
     if pairs.empty:
@@ -163,15 +154,6 @@ def measure_rate_gain(
     Mean over the positive exponents b of a training, or one variant; then over trainings, which
     are resampled within each race and network. Diverged trainings count with the accuracy that
     they were left with. The rate was tuned without, which favours no gain.
-
-    Args:
-        tables: with layer_rates.
-        resampling: how the interval is made.
-        variant: ``inverse``, ``random`` or ``b = ...``; None for all positive exponents.
-
-    Raises:
-        NoFitError: if the variant was not trained, no layer's rate was changed, or a network was
-            trained too few times.
     """
     gains, positive, scope = _gains(tables)
     if variant is not None and variant not in gains:
@@ -194,9 +176,6 @@ def measure_best_rate(tables: ClaimTables, resampling: Resampling) -> Measuremen
 
     A maximum over exponents, chosen by the same test accuracy: biased upwards. The choice is made
     again in every resample.
-
-    Raises:
-        NoFitError: as :func:`measure_rate_gain`.
     """
     gains, positive, scope = _gains(tables)
     values = gains[positive].to_numpy(np.float64)

@@ -39,11 +39,7 @@ class ClaimTables:
     layer_rates: pd.DataFrame | None = None
 
     def require(self, name: str) -> pd.DataFrame:
-        """The table called ``name``.
-
-        Raises:
-            NoFitError: if it is absent or empty.
-        """
+        """The table called ``name``; NoFitError if it is absent or empty."""
         table = getattr(self, name)
         if table is None or table.empty:
             raise NoFitError(f"the {name} table is absent")

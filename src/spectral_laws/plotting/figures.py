@@ -22,7 +22,8 @@ def draw_figure(name: str, /, **arguments: Any) -> Figure:  # noqa: ANN401
 
     Raises:
         DataError: if there is no such figure, a table is missing or not what it should be, or an
-            argument is unknown.
+            argument is unknown; or if what is drawn is not in the tables.
+        NumericalError: if a value is NaN or infinite, or not positive where its logarithm is taken.
     """
     figure = load_figures().get(name)
     if figure is None:

@@ -45,21 +45,9 @@ def measure_variants(
 ) -> Measurement:
     """B7, B8, B18, B19: median over layers at one variant minus at another, paired by seed.
 
-    Only layers with a value at both variants count. The difference is taken within each seed and
-    averaged over seeds, which are resampled.
-
-    Args:
-        tables: with experiments.
-        resampling: how the interval is made.
-        experiment: name of the experiment.
-        variants: the first minus the second.
-        column: of the experiments table.
-        roles: of the layers; all for None.
-        magnitude: whether to take |column|.
-        first_layer: whether only each network's first layer counts.
-
-    Raises:
-        NoFitError: if a variant was not trained, no layer has both, or there are too few seeds.
+    Of ``column`` of the experiments table or of its ``magnitude``, over layers of some ``roles`` or
+    each network's first. Only layers with a value at both variants count. The difference is taken
+    within each seed and averaged over seeds, which are resampled.
     """
     sides = {}
     for variant in variants:
@@ -85,10 +73,6 @@ def measure_trajectory(
 
     Median over layers of alpha, or share of layers whose smallest BIC is log-normal. Only layers
     fitted at both ends of the training count; any network that was measured at epoch 0.
-
-    Raises:
-        NoFitError: if no network was measured at epoch 0, no layer was fitted at both ends, or a
-            network was trained too few times.
     """
     table = tables.require("exponents")
     start = table[(table["epoch"] == 0) & ~table["final"].astype(bool)]
@@ -165,9 +149,6 @@ def measure_width_growth(tables: ClaimTables, resampling: Resampling) -> Measure
     """Beside B19: growth of the first layer's participation ratio per factor 8 in width.
 
     Least squares on log width over all widths of the experiment, seeds resampled.
-
-    Raises:
-        NoFitError: if fewer than two widths were trained, or there are too few seeds.
     """
     layers = final_layers(tables, "experiments", models_of(tables, "width"))
     layers = layers[layers["experiment"] == "width"]
@@ -191,10 +172,6 @@ def measure_alignment_drop(tables: ClaimTables, resampling: Resampling) -> Measu
     A head of c outputs has only c singular directions, and its gradient rank c - 1, because
     the output gradients of a sample sum to zero. Beyond c there is something to measure only where
     a head has more outputs than classes.
-
-    Raises:
-        NoFitError: if no head has directions on both sides of k = c, or a network was trained too
-            few times.
     """
     rows = _alignments(tables, head=True)
     beyond = rows["index"] > rows["n_classes"]
@@ -204,23 +181,14 @@ def measure_alignment_drop(tables: ClaimTables, resampling: Resampling) -> Measu
 
 
 def measure_alignment_at_rank(tables: ClaimTables, resampling: Resampling) -> Measurement:
-    """Beside B9: the same at k = c - 1, the last direction in a head's gradient, minus before it.
-
-    Raises:
-        NoFitError: if no head has it and one before it, or a network was trained too few times.
-    """
+    """Beside B9: the same at k = c - 1, the last direction in a head's gradient, minus before it."""
     rows = _alignments(tables, head=True)
     rows = rows[rows["index"] < rows["n_classes"]].reset_index(drop=True)
     return _measure_drop(rows, rows["index"] == rows["n_classes"] - 1, resampling, "heads")
 
 
 def measure_hidden_drop(tables: ClaimTables, resampling: Resampling) -> Measurement:
-    """Beside B9: the same beyond k = c in the other layers, which have such directions.
-
-    Raises:
-        NoFitError: if no layer has directions on both sides, or a network was trained too few
-            times.
-    """
+    """Beside B9: the same beyond k = c in the other layers, which have such directions."""
     rows = _alignments(tables, head=False)
     return _measure_drop(rows, rows["index"] > rows["n_classes"], resampling, "hidden layers")
 

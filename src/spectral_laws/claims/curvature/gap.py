@@ -33,9 +33,6 @@ def measure_identity(tables: ClaimTables, resampling: Resampling, *, column: str
 
     ``kronecker_gap`` is max_k |h_Kron - rho rho Lambda Lambda| / |h_Kron|, ``identity_gap`` is
     alpha - (beta + phi + chi'). An identity has no sampling error, so there is no interval.
-
-    Raises:
-        NoFitError: if no layer has it.
     """
     rows, scope = having(tables.require("decomposition"), column, "layers")
     worst = float(rows[column].abs().max())
@@ -56,9 +53,6 @@ def measure_gap_slope(
 
     Beside it chi itself, how far slopes are from 0 (those of both signs have a small median), and
     Gauss-Newton over empirical Fisher.
-
-    Raises:
-        NoFitError: if no such layer was fitted, or a network was trained too few times.
     """
     ladder = with_roles(final_layers(tables, "ladder", models_of(tables, experiment)), roles)
     rows, scope = having(ladder[ladder["ratio"] == _GAPS[kronecker]], "slope", units)
@@ -87,9 +81,6 @@ def measure_gap_correlation(
 
     Of the layers of all networks together, or (``within``) of each training's layers, median over
     trainings: then differences between architectures do not count.
-
-    Raises:
-        NoFitError: if fewer than three layers have both, or a network was trained too few times.
     """
     models = models_of(tables)
     ladder = final_layers(tables, "ladder", models)
@@ -132,10 +123,6 @@ def measure_kronecker_correlation(
     """B21: Pearson correlation of log Kronecker curvature and log sigma^2, all layers pooled.
 
     Of each layer the directions that its exponents are fitted to.
-
-    Raises:
-        NoFitError: if fewer than three directions have both, or a network was trained too few
-            times.
     """
     models = models_of(tables)
     fits = final_layers(tables, "exponents", models)[[*LAYER, "n_directions"]]
@@ -160,22 +147,14 @@ def measure_kronecker_correlation(
 
 
 def measure_layer_correlation(tables: ClaimTables, resampling: Resampling) -> Measurement:
-    """Beside B21: median over layers of each layer's own correlation.
-
-    Raises:
-        NoFitError: if no layer has one, or a network was trained too few times.
-    """
+    """Beside B21: median over layers of each layer's own correlation."""
     layers = final_layers(tables, "decomposition", models_of(tables))
     rows, scope = having(layers, "r_kronecker", "layers")
     return over_layers(rows, rows["r_kronecker"], resampling, scope=scope)
 
 
 def measure_factor_models(tables: ClaimTables, resampling: Resampling) -> Measurement:
-    """Beside B21: share of Kronecker factors whose rank model is that of the gradient.
-
-    Raises:
-        NoFitError: if no factor has a rank model, or a network was trained too few times.
-    """
+    """Beside B21: share of Kronecker factors whose rank model is that of the gradient."""
     factors = final_layers(tables, "factor_models", models_of(tables))
     rows, scope = having(factors, "same", "factors")
     parts = {"": rows, **dict(iter(rows.groupby("factor")))}

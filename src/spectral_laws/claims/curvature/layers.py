@@ -37,19 +37,7 @@ def measure_alpha(
     experiment: str = MAIN,
     variant: str | float | None = None,
 ) -> Measurement:
-    """B1, B2, B3: median alpha of the layers of some roles, and of each network's.
-
-    Args:
-        tables: with exponents and experiments.
-        resampling: how the interval is made.
-        roles: of the layers.
-        units: a name for these layers.
-        experiment: whose networks they belong to.
-        variant: of the experiment; all for None.
-
-    Raises:
-        NoFitError: if no such layer was fitted, or a network was trained too few times.
-    """
+    """B1, B2, B3: median alpha of the layers of some roles, and of each network's."""
     models = models_of(tables, experiment, variant)
     layers = with_roles(final_layers(tables, "exponents", models), roles)
     rows, scope = having(layers, "alpha", units)
@@ -70,9 +58,6 @@ def measure_difference_fit(
     """B4: median over layers of R^2 of log h on log sigma, h from finite differences.
 
     Only positive h can be fitted, so R^2 is that of what is left; the share of others is beside it.
-
-    Raises:
-        NoFitError: if no layer has enough positive entries, or a network was trained too few times.
     """
     table = tables.require("finite_differences")
     layers = pd.DataFrame(
@@ -102,9 +87,6 @@ def measure_transfer_error(tables: ClaimTables, resampling: Resampling) -> Measu
     """B11: median of |s - alpha gamma| / |s| over layers, all three from the same batch.
 
     Beside it the same with s fitted to sorted curvatures, as in the author's files.
-
-    Raises:
-        NoFitError: if no layer was fitted, or a network was trained too few times.
     """
     layers = final_layers(tables, "exponents", models_of(tables))
     rows, scope = having(layers, "transfer_error", "layers")
@@ -123,9 +105,6 @@ def measure_transfer_control(
     the other, the noise to set beside it.
     ``error_permuted``: h permuted among the directions. ``error_free``: what least squares leaves
     for residuals of random direction at the observed R^2, no matter what relates h and sigma.
-
-    Raises:
-        NoFitError: if no layer has it, or a network was trained too few times.
     """
     layers = final_layers(tables, "independence", models_of(tables))
     rows, scope = having(layers, column, "layers")
@@ -133,11 +112,7 @@ def measure_transfer_control(
 
 
 def measure_lognormal_share(tables: ClaimTables, resampling: Resampling) -> Measurement:
-    """B12: share of layers whose smallest BIC is log-normal, and that of every other rank model.
-
-    Raises:
-        NoFitError: if no layer was fitted, or a network was trained too few times.
-    """
+    """B12: share of layers whose smallest BIC is log-normal, and that of every other rank model."""
     layers = final_layers(tables, "exponents", models_of(tables))
     rows, scope = having(layers, "rank_model", "layers")
     lognormal = rows["rank_model"].eq("lognormal")
@@ -153,11 +128,7 @@ def measure_lognormal_share(tables: ClaimTables, resampling: Resampling) -> Meas
 
 
 def measure_participation_bound(tables: ClaimTables, resampling: Resampling) -> Measurement:
-    """B13: share of layers whose participation ratio is at most the bound, where it is finite.
-
-    Raises:
-        NoFitError: if no layer has a finite bound, or a network was trained too few times.
-    """
+    """B13: share of layers whose participation ratio is at most the bound, where it is finite."""
     layers = final_layers(tables, "exponents", models_of(tables))
     rows, scope = having(layers, "participation_ratio", "layers")
     bounded = rows[rows["participation_bound"].notna()].reset_index(drop=True)
@@ -181,9 +152,6 @@ def measure_weight_tail(
 
     ``decay`` is minus the slope of log singular value of W on log k, as in the author's files;
     ``tail_exponent`` that of the density of the eigenvalues of W^T W.
-
-    Raises:
-        NoFitError: if no layer has both, or a network was trained too few times.
     """
     models = models_of(tables)
     tails = final_layers(tables, "weights", models)[[*LAYER, column]]

@@ -42,9 +42,6 @@ def measure_kernel_gap(tables: ClaimTables, resampling: Resampling) -> Measureme
     The kernel is the polynomial one of degree 2q, its best case. Both sizes are where the mean
     curve over teachers crosses 1/2; both studies have as many directions at every dimension, so
     that strengths do not change with d. Beside it stand the exponents of q = 1 and q = 2.
-
-    Raises:
-        NoFitError: if fewer than three dimensions have a crossing, for either method.
     """
     spectral = _spectral_curves(tables.require("directions"), degree=1)
     kernel = _kernel_curves(tables.require("baselines"), degree=1)

@@ -66,9 +66,6 @@ def measure_error_exponent(
 
     The exponent is that of the MSE for gamma > 1/2 (``steep``), of 1 - MSE for 0 < gamma < 1/2, of
     one study and dimension. Errors are averaged over seeds before the logarithm.
-
-    Raises:
-        NoFitError: if no study has three sample sizes inside the window.
     """
     metrics = with_features(identity_readout(tables.require("metrics")), features)
     metrics = _of_side(metrics[metrics["second_layer"] == second_layer], steep)
@@ -147,9 +144,6 @@ def measure_theory(tables: ClaimTables, resampling: Resampling, *, steep: bool) 
     Beside it, of every gamma: the difference by width, and the exponents at the largest width, as
     extrapolated, and of the asymptotic law 1/(2 gamma) - 1. The theory has no sampling error that
     teachers could tell.
-
-    Raises:
-        NoFitError: without the sharp theory of such a gamma.
     """
     table = _of_side(tables.require("error_exponents"), steep)
     if table.empty:

@@ -45,9 +45,6 @@ def measure_transition(
     Studies whose chance overlap d1 / D is not small against 0.1 take no part. Where n* lies above
     the grid, all that is known is that it is above the largest sample size,
     and a quarter of that bounds the entries that count as well below; likewise at the other end.
-
-    Raises:
-        NoFitError: if no degree-2 entry lies well below, or none well above.
     """
     rows = _with_half_recovery(tables, features)
     small = rows["n_directions"] <= CHANCE * rows["feature_dimension"]
@@ -90,9 +87,6 @@ def measure_angle_decay(
     """A4: slope of log(1 - cos theta_k) on log n where n >= 4 n*_k.
 
     Every direction of every teacher has its own intercept; cos theta = sqrt(cos^2).
-
-    Raises:
-        NoFitError: if no direction has two sample sizes that far.
     """
     rows = _with_half_recovery(tables, features)
     rows = rows[rows["censored"].eq("no") & (rows["sample_size"] >= FAR * rows["at_most"])]
@@ -120,9 +114,6 @@ def measure_smoothing(
     The width is log n where cos^2, averaged over the teachers of a dimension, first reaches 0.9
     minus log n where it first reaches 0.1, in a study with as many directions at every dimension:
     of degree 1, whose features are Gaussian, or of true features of higher degree.
-
-    Raises:
-        NoFitError: if fewer than three dimensions have both inside the grid.
     """
     table = identity_readout(tables.require("directions"))
     gaussian = features == "equivalent"
@@ -168,9 +159,6 @@ def measure_sharp_error(
     D >= 20100 (d = 200 at degree 2), or else at the largest D there is. Beside it stand the least
     and the most of the teachers' errors (the most is the largest of all), the mean over
     directions, and the errors at the other dimensions.
-
-    Raises:
-        NoFitError: if no direction is recovered, or there are too few teachers.
     """
     table = with_features(identity_readout(tables.require("directions")), features)
     table = table[(table["cos2"] >= 0.5) | (table["predicted_cos2"] >= 0.5)]

@@ -25,9 +25,6 @@ def measure_expansion_order(
     Every direction of every teacher has its own intercept. Only rows with ||Delta|| below half the
     eigenvalue's gap count: beyond it the expansion does not apply. Beside it stands by how much the
     Davis-Kahan bound exceeds the true angle, over all rows, and how that grows with k.
-
-    Raises:
-        NoFitError: if no direction has two sample sizes so large.
     """
     table = _of_degree(tables, degree)
     rows = table[table["resolved"].astype(bool)]
@@ -81,11 +78,7 @@ def _looseness(table: pd.DataFrame, resampling: Resampling) -> dict[str, Measure
 def measure_noise_exponent(
     tables: ClaimTables, resampling: Resampling, *, degree: int = 1
 ) -> Measurement:
-    """A11: slope of log ||Delta|| on log(n/D), one intercept per teacher.
-
-    Raises:
-        NoFitError: without two sample sizes of a teacher.
-    """
+    """A11: slope of log ||Delta|| on log(n/D), one intercept per teacher."""
     table = _of_degree(tables, degree)
     rows = table.drop_duplicates([*_MATRIX, "sample_size"]).reset_index(drop=True)
     log_ratio = log_of(rows, "sample_size") - log_of(rows, "feature_dimension")

@@ -35,9 +35,6 @@ def measure_threshold_exponent(
     other, those of the sharp theory, and those of a study whose width grows with d as in the
     paper. The law is one of weak directions (n* lambda^2 / D tends to 1 as lambda does to 0), so
     the study with the most directions per teacher is judged.
-
-    Raises:
-        NoFitError: without a degree-2 study of two dimensions and two strengths inside the grid.
     """
     table = with_features(identity_readout(tables.require("thresholds")), features)
     table = table[table["degree"] == 2]
@@ -141,9 +138,6 @@ def measure_recovery_order(
 
     A censored n* ranks above or below all others and ties with its like. Teachers with fewer than
     three directions, equal strengths, or no two distinct n* have no order and are left out.
-
-    Raises:
-        NoFitError: if no teacher, or too few, are left.
     """
     table = with_features(identity_readout(tables.require("thresholds")), features)
     table = table[table["gamma"] > 0]
@@ -183,9 +177,6 @@ def measure_readout_ratio(
 
     Pairs agree in degree, dimension, widths, gamma, noise, seed, direction and the weight itself,
     so they have one teacher and one set of inputs. The other readouts stand beside.
-
-    Raises:
-        NoFitError: if there is no pair with both sizes inside the grid for every seed.
     """
     table = with_features(tables.require("thresholds"), features)
     pairs, left_out = _readout_pairs(table, readout)

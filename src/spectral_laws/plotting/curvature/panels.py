@@ -81,11 +81,7 @@ def fitted(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def some_fits(rows: pd.DataFrame, *, name: str) -> pd.DataFrame:
-    """Rows with a fit.
-
-    Raises:
-        DataError: if there are none.
-    """
+    """Rows with a fit; DataError if there are none."""
     fits = fitted(rows)
     if fits.empty:
         raise DataError(f"{name} table: no row has a fit, nothing to draw")

@@ -52,20 +52,6 @@ def draw(
     legend gives the fitted exponents in d. Dotted: slopes q and 2q. The line is the sharp theory's
     n. Bottom: the MSE of every method at the largest d with baselines, geometric mean over seeds
     with Student's interval, the spectral one with the independent second layer and its prediction.
-
-    Args:
-        metrics: metrics table of ``recover_features``.
-        directions: directions table of ``recover_features``.
-        baselines: table of ``fit_baselines``.
-        linear: study of the baselines at degree 1.
-        quadratic: study of the baselines at degree 2.
-        spectral_linear: study of the spectral method at degree 1.
-        spectral_quadratic: the same at degree 2, of one number of directions at every d.
-        confidence: level of the intervals.
-        resamples: of the bootstrap.
-
-    Raises:
-        DataError: if a column or a study is missing, or no sample size is drawn in a panel.
     """
     bootstrap = Bootstrap(confidence, resamples)
     figure = Figure(figsize=(TEXT_WIDTH, 6.2), layout="constrained")

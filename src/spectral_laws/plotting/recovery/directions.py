@@ -50,17 +50,6 @@ def draw(
     six directions, six spread evenly are drawn, and all counted. Bottom: cos^2 against n / n*_i,
     one point per direction, seed and sample size of all d, where n*_i lies inside the grid; frames:
     cos^2 <= 0.1 up to n*/4, and >= 0.9 from 4 n* on.
-
-    Args:
-        directions: directions table of ``recover_features``.
-        thresholds: thresholds table of ``recover_features``.
-        study: study of the left column.
-        equivalent: study of the right column.
-        confidence: level of the intervals.
-
-    Raises:
-        DataError: if a column or a study is missing.
-        NumericalError: if a cos^2 is NaN or infinite.
     """
     figure = Figure(figsize=(TEXT_WIDTH, 7.3), layout="constrained")
     axes = figure.subplots(4, 2, sharey="row", height_ratios=[1, 1, 1, 0.9])

@@ -44,17 +44,6 @@ def draw(
     crosses 0.1 to where it crosses 0.9, with the sharp theory (line) and its limit for a weak
     direction, log 9 (dotted). Points have bootstrap intervals; dashed lines are fitted powers of d,
     in (d) a fitted slope on log d.
-
-    Args:
-        population: table of ``compute_population``.
-        directions: directions table of ``recover_features``.
-        study: study of (c), with true features.
-        transition: study of (d).
-        confidence: level of the intervals.
-        resamples: of the bootstrap.
-
-    Raises:
-        DataError: if a column or a study is missing, or the n / D of ``study`` do not meet.
     """
     rows = of_study(directions, study, name="directions")
     sharpening = of_study(directions, transition, name="directions")

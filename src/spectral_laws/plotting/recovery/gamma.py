@@ -24,15 +24,6 @@ def draw(metrics: pd.DataFrame, *, prefix: str = "gamma_", confidence: float = 0
     The studies are those whose names start with ``prefix``; they must differ in gamma alone. Points
     are means over seeds of the independent second layer at the largest d (of the MSE: geometric)
     with Student's interval, lines the sharp theory of the Gaussian equivalent.
-
-    Args:
-        metrics: metrics table of ``recover_features``.
-        prefix: start of the names of the studies.
-        confidence: level of the intervals.
-
-    Raises:
-        DataError: if a column is missing, there are no such studies, or they differ in more.
-        NumericalError: if a value is NaN, infinite, or an error is not positive.
     """
     rows = gamma_studies(metrics, prefix)
     rows = of_largest_dimension(of_layer(rows, "independent"))

@@ -28,15 +28,6 @@ def draw(metrics: pd.DataFrame, *, study: str = "quadratic", confidence: float =
     Points are means over seeds (of the MSE: geometric) with Student's interval, one colour and
     marker per d. Lines are the sharp theory of the Gaussian equivalent. The faint steps of the
     largest d are the paper's tail sum of lambda_i^2 over i > m(n), m(n) = #{i : n >= D/lambda_i^2}.
-
-    Args:
-        metrics: metrics table of ``recover_features``.
-        study: which study.
-        confidence: level of the intervals.
-
-    Raises:
-        DataError: if a column, the study, or one of its two second layers is missing.
-        NumericalError: if a value is NaN, infinite, or an error is not positive.
     """
     rows = of_study(metrics, study, name="metrics")
     independent, same = of_layer(rows, "independent"), of_layer(rows, "same_sample")

@@ -47,11 +47,7 @@ def of_largest_dimension(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def of_layer(metrics: pd.DataFrame, layer: str) -> pd.DataFrame:
-    """The rows of one second layer.
-
-    Raises:
-        DataError: if there are none.
-    """
+    """The rows of one second layer; DataError if there are none."""
     rows = metrics[metrics["second_layer"] == layer]
     if rows.empty:
         raise DataError(f"metrics table: no rows with second_layer {layer!r}")

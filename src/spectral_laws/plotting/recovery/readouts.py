@@ -42,17 +42,6 @@ def draw(
     theory of the Gaussian equivalent. Bottom: n*_i under a readout over n*_i under the identity,
     same teachers and inputs, geometric mean over seeds, for the directions that cross 1/2 inside
     the grid for every seed under both; the paper has 1 (line).
-
-    Args:
-        metrics: metrics table of ``recover_features``.
-        thresholds: thresholds table of ``recover_features``.
-        study: study with the identity readout, true features.
-        equivalent: study with the identity readout, Gaussian equivalent.
-        confidence: level of the intervals.
-
-    Raises:
-        DataError: if a column is missing, a study is unknown, or has no other readout beside it.
-        NumericalError: if a value is NaN, infinite, or an error is not positive.
     """
     symbols = markers(_READOUTS)
     figure = Figure(figsize=(TEXT_WIDTH, 5.6), layout="constrained")

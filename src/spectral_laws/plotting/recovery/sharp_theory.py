@@ -45,16 +45,6 @@ def draw(
     filled, the same studies; hollow, ``study`` with true features; lines, the sharp theory. Only
     directions that cross 1/2 inside the grid for every seed are drawn, of many 16 spread evenly in
     log i; the others are counted. The title has the exponents of n*_i in 1/lambda_i^2 and in D.
-
-    Args:
-        directions: directions table of ``recover_features``.
-        thresholds: thresholds table of ``recover_features``.
-        study: study with true features.
-        confidence: level of the intervals.
-
-    Raises:
-        DataError: if a column or the study is missing, or there is no equivalent study.
-        NumericalError: if a cos^2 is NaN or infinite.
     """
     overlaps = equivalent_identity(directions, name="directions")
     crossings = equivalent_identity(thresholds, name="thresholds")
