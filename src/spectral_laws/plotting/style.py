@@ -42,6 +42,7 @@ _RC: dict[str, Any] = {
     "font.size": 7.0,
     "axes.labelsize": 7.0,
     "axes.titlesize": 7.0,
+    "axes.titlelocation": "left",
     "axes.titlepad": 4.0,
     "axes.labelpad": 2.0,
     "axes.linewidth": 0.6,

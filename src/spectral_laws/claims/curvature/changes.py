@@ -181,7 +181,7 @@ def measure_alignment_drop(tables: ClaimTables, resampling: Resampling) -> Measu
 
 
 def measure_alignment_at_rank(tables: ClaimTables, resampling: Resampling) -> Measurement:
-    """Beside B9: the same at k = c - 1, the last direction in a head's gradient, minus before it."""
+    """Beside B9: the same at k = c - 1, the last direction in a head's gradient, minus earlier."""
     rows = _alignments(tables, head=True)
     rows = rows[rows["index"] < rows["n_classes"]].reset_index(drop=True)
     return _measure_drop(rows, rows["index"] == rows["n_classes"] - 1, resampling, "heads")

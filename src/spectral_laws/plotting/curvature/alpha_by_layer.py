@@ -80,7 +80,7 @@ def _draw_medians(axis: Axes, summary: pd.DataFrame) -> None:
             low, high = PAPER_ALPHAS[row["group"]]
             axis.plot([low - 0.02, high + 0.02], [y, y], color="0.7", linewidth=6,
                       solid_capstyle="butt", zorder=1)  # fmt: skip
-    axis.set_title(_SUMMARY, loc="left")
+    axis.set_title(_SUMMARY)
 
 
 def _draw_model(axis: Axes, rows: pd.DataFrame, layers: list[str], seeds: list[int]) -> None:
@@ -111,7 +111,7 @@ def _draw_model(axis: Axes, rows: pd.DataFrame, layers: list[str], seeds: list[i
             fontsize=SMALL, color="0.35",
         )  # fmt: skip
     model = shorten(str(rows["model"].iloc[0]))
-    axis.set_title(f"{model}: {plural(len(layers), 'layer')}, {seed_count(rows)}", loc="left")
+    axis.set_title(f"{model}: {plural(len(layers), 'layer')}, {seed_count(rows)}")
 
 
 def _handles(rows: pd.DataFrame) -> list[Line2D]:

@@ -83,7 +83,7 @@ def _draw_differences(axis: Axes, rows: pd.DataFrame) -> None:
     write_corner(axis, text)
     steps = ", ".join(f"{step:g}" for step in sorted(rows["step"].unique()))
     axis.set(xlabel=r"exact $h_k$ (loss / weight$^2$)", ylabel=r"|finite difference|")
-    axis.set_title(f"(a) step {steps}: {describe_layers(rows)}", loc="left")
+    axis.set_title(f"(a) step {steps}: {describe_layers(rows)}")
 
 
 def _r2(rows: pd.DataFrame, column: str) -> float:
@@ -113,7 +113,7 @@ def _draw_fits(axis: Axes, rows: pd.DataFrame, confidence: float) -> None:
     axis.set_xticks([0, 1], labels)
     axis.tick_params(axis="x", length=0)
     axis.set(xlim=(-0.6, 1.6), ylabel=r"$R^2$ of log $h$ on log $\sigma$")
-    axis.set_title("(b) one point per layer and seed", loc="left")
+    axis.set_title("(b) one point per layer and seed")
 
 
 def _draw_eigenvalues(axis: Axes, leading: pd.DataFrame) -> None:
@@ -129,7 +129,7 @@ def _draw_eigenvalues(axis: Axes, leading: pd.DataFrame) -> None:
         write_corner(axis, f"not drawn (not positive): {len(leading) - len(kept)}")
     axis.set(xlabel=r"largest eigenvalue $\lambda_1$ of the block (loss / weight$^2$)",
              ylabel=r"directional curvature $h_1$")  # fmt: skip
-    axis.set_title(f"(c) {describe_layers(leading)}", loc="left")
+    axis.set_title(f"(c) {describe_layers(leading)}")
 
 
 def _draw_shares(axis: Axes, leading: pd.DataFrame, confidence: float) -> None:
@@ -147,4 +147,4 @@ def _draw_shares(axis: Axes, leading: pd.DataFrame, confidence: float) -> None:
     axis.set_ylim(min(0.0, float(positive["share"].min())), 1.12)
     axis.set_ylabel(r"$h_1/\lambda_1$")
     median = float(positive["share"].median())
-    axis.set_title(f"(d) median {median:.2g}: not an eigenvalue", loc="left")
+    axis.set_title(f"(d) median {median:.2g}: not an eigenvalue")

@@ -115,4 +115,4 @@ def _draw_model(axis: Axes, rows: pd.DataFrame, layers: list[str], confidence: f
         axis.text(0.02, place[layer], "no fit", transform=axis.get_yaxis_transform(), va="center",
                   fontsize=SMALL, color="0.35")  # fmt: skip
     model = shorten(str(rows["model"].iloc[0]))
-    axis.set_title(f"{model}: {plural(len(layers), 'layer')}, {seed_count(rows)}", loc="left")
+    axis.set_title(f"{model}: {plural(len(layers), 'layer')}, {seed_count(rows)}")

@@ -68,7 +68,7 @@ def _draw_curvature(axis: Axes, rows: pd.DataFrame) -> None:
     title = "(a) Kronecker curvature"
     if len(used) < 3:
         empty_panel(axis, "No layer has a Kronecker curvature.")
-        axis.set_title(title, loc="left")
+        axis.set_title(title)
         return
     for (group,), part in groups(used, "group"):
         axis.plot(
@@ -87,7 +87,7 @@ def _draw_curvature(axis: Axes, rows: pd.DataFrame) -> None:
     if len(rows) > len(used):
         text.append(f"{len(rows) - len(used):,} without")
     write_corner(axis, "\n".join(text))
-    axis.set_title(f"{title}: {describe_layers(used)}", loc="left")
+    axis.set_title(f"{title}: {describe_layers(used)}")
 
 
 def _draw_agreement(axis: Axes, factors: pd.DataFrame) -> None:
@@ -113,7 +113,7 @@ def _draw_agreement(axis: Axes, factors: pd.DataFrame) -> None:
     axis.spines["bottom"].set_bounds(0, 1)
     axis.set(xlim=(0, 1.4), ylim=(len(families) - 0.4, -0.6), xticks=[0, 0.5, 1],
              xlabel="share with the gradient's law")  # fmt: skip
-    axis.set_title(f"(b) same law in rank (dashed: paper, {PAPER_SAME:g})", loc="left")
+    axis.set_title(f"(b) same law in rank (dashed: paper, {PAPER_SAME:g})")
 
 
 def _draw_ranks(axis: Axes, factors: pd.DataFrame, confidence: float) -> None:
@@ -128,4 +128,4 @@ def _draw_ranks(axis: Axes, factors: pd.DataFrame, confidence: float) -> None:
     view_points(axis)
     label_logarithmic(axis)
     axis.set_ylabel("participation rank of the factor")
-    axis.set_title("(c) effective rank, median over layers with interval over seeds", loc="left")
+    axis.set_title("(c) effective rank, median over layers with interval over seeds")

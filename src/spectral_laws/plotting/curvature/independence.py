@@ -49,9 +49,7 @@ def draw(
     figure = Figure(figsize=(COLUMN_WIDTH, 5.6), layout="constrained")
     upper, lower = figure.subplots(2, 1, height_ratios=[0.85, 1])
     missing = len(rows) - len(fits)
-    upper.set_title(
-        f"(a) {describe_layers(rows)}" + (f", no fit: {missing}" if missing else ""), loc="left"
-    )
+    upper.set_title(f"(a) {describe_layers(rows)}" + (f", no fit: {missing}" if missing else ""))
     _draw_errors(upper, fits, confidence)
     _draw_pairs(lower, fits)
     figure.legend(
@@ -102,5 +100,5 @@ def _draw_pairs(axis: Axes, fits: pd.DataFrame) -> None:
         below = int((values[:, 1] < values[:, 0]).sum())
         write_corner(axis, f"{below} of {len(values)} below the line")
     axis.set(xlabel="least squares alone (%)", ylabel="whole batch (%)")
-    axis.set_title("(b) one point per layer and seed", loc="left")
+    axis.set_title("(b) one point per layer and seed")
     label_logarithmic(axis)

@@ -82,8 +82,8 @@ def draw(
     label_logarithmic(upper)
     upper.set_ylabel("ratio, median over directions")
     lower.set_ylabel(r"slope of log ratio on log $\sigma$")
-    upper.set_title(f"(a) {describe_layers(rows)}", loc="left")
-    lower.set_title(_counts(rows, fits), loc="left")
+    upper.set_title(f"(a) {describe_layers(rows)}")
+    lower.set_title(_counts(rows, fits))
     places = _places()
     lower.set_xticks([*places.values()], [*RATIOS.values()], fontsize=SMALL)
     lower.tick_params(axis="x", length=0)
@@ -116,7 +116,7 @@ def gap_and_distance(rows: pd.DataFrame, exponents: pd.DataFrame, ratio: str) ->
 def _draw_gap(axis: Axes, rows: pd.DataFrame, exponents: pd.DataFrame, letter: str) -> None:
     ratio, fisher = _WHOLE[letter]
     layers = gap_and_distance(rows, exponents, ratio)
-    axis.set_title(f"({letter}) {fisher} Fisher, {len(layers)} layers and seeds", loc="left")
+    axis.set_title(f"({letter}) {fisher} Fisher, {len(layers)} layers and seeds")
     if layers.empty:
         empty_panel(axis, "No layer has both a ratio and an exponent.")
         return

@@ -101,7 +101,7 @@ def _variant_name(variant: str, over: str) -> str:
 def _missing(axis: Axes, title: str) -> None:
     """Mark a panel that has nothing to show."""
     axis.set_axis_off()
-    axis.set_title(title, loc="left")
+    axis.set_title(title)
 
 
 def _draw_slopes(axis: Axes, rows: pd.DataFrame, value: str, title: str, confidence: float) -> None:
@@ -122,7 +122,7 @@ def _draw_slopes(axis: Axes, rows: pd.DataFrame, value: str, title: str, confide
     axis.set_xlim(-0.6, len(variants) - 0.4)
     view_points(axis, 0)
     axis.set_ylabel(rf"slope of log {_SLOPES[value]} on log $\sigma$")
-    axis.set_title(f"{title}: {describe_layers(kept)}", loc="left")
+    axis.set_title(f"{title}: {describe_layers(kept)}")
 
 
 def _draw_classes(axis: Axes, rows: pd.DataFrame, confidence: float) -> None:
@@ -155,7 +155,7 @@ def _draw_classes(axis: Axes, rows: pd.DataFrame, confidence: float) -> None:
     axis.set(xlabel="number of classes", ylabel=r"$\alpha$")
     view_points(axis, 1, 2)
     axis.legend(loc="best", **_ON_WHITE)
-    axis.set_title(f"{title}: {describe_layers(rows)}", loc="left")
+    axis.set_title(f"{title}: {describe_layers(rows)}")
 
 
 def _draw_alignment(
@@ -185,7 +185,7 @@ def _draw_alignment(
     beyond = heads["index"] > heads["model"].map(classes)
     found = plural(int(beyond.sum()), "direction") if beyond.any() else "no direction"
     axis.set(xscale="log", yscale="log", xlabel=r"rank $k$", ylabel=r"$\rho_\delta$")
-    axis.set_title(f"{title}: {found} beyond $k=c$", loc="left")
+    axis.set_title(f"{title}: {found} beyond $k=c$")
     label_logarithmic(axis)
     axis.legend(loc="best", **_ON_WHITE)
 
@@ -211,7 +211,7 @@ def _draw_roles(axis: Axes, rows: pd.DataFrame, title: str, confidence: float) -
     low, high = axis.get_ylim()
     axis.set_ylim(low, high + 0.22 * (high - low))  # room for the legend
     axis.legend(loc="upper center", ncols=len(variants), **_ON_WHITE)
-    axis.set_title(f"{title}: {describe_layers(rows)}", loc="left")
+    axis.set_title(f"{title}: {describe_layers(rows)}")
 
 
 def _note_missing(axis: Axes, rows: pd.DataFrame, roles: Sequence[str], shift: float) -> None:

@@ -86,7 +86,7 @@ def _draw_bound(axis: Axes, fits: pd.DataFrame) -> None:
     write_corner(axis, "\n".join(text))
     axis.set(xlabel=r"bound $\zeta(\alpha\gamma)^2/\zeta(2\alpha\gamma)$ (directions)",
              ylabel="participation ratio (directions)")  # fmt: skip
-    axis.set_title(f"(a) {describe_layers(fits)}", loc="left")
+    axis.set_title(f"(a) {describe_layers(fits)}")
 
 
 def _draw_histogram(axis: Axes, fits: pd.DataFrame) -> None:
@@ -102,7 +102,7 @@ def _draw_histogram(axis: Axes, fits: pd.DataFrame) -> None:
     axis.text(0.97, 0.97, f"median {median:.2g}", transform=axis.transAxes, ha="right", va="top",
               fontsize=SMALL)  # fmt: skip
     axis.set(xlabel="participation ratio (directions)", ylabel="layers and seeds (count)")
-    axis.set_title(f"(b) {len(fits)} fits", loc="left")
+    axis.set_title(f"(b) {len(fits)} fits")
 
 
 def _draw_width(axis: Axes, rows: pd.DataFrame, confidence: float) -> None:
@@ -110,7 +110,7 @@ def _draw_width(axis: Axes, rows: pd.DataFrame, confidence: float) -> None:
     rows = rows[rows["value"].notna()]
     if rows.empty:
         empty_panel(axis, "The experiment 'width' is not in this preset, or has no fit.")
-        axis.set_title(title, loc="left")
+        axis.set_title(title)
         return
     first = rows[rows["layer_index"] == rows.groupby("model")["layer_index"].transform("min")]
     summary = summarise_seeds(first, ["value"], "participation_ratio", confidence=confidence)
@@ -124,7 +124,7 @@ def _draw_width(axis: Axes, rows: pd.DataFrame, confidence: float) -> None:
     axis.set_xlim(widths[0] / 1.4, widths[-1] * 1.4)
     view_points(axis)
     axis.set(xlabel="width (units or channels)", ylabel="participation ratio (directions)")
-    axis.set_title(f"{title}, {seed_count(first)}", loc="left")
+    axis.set_title(f"{title}, {seed_count(first)}")
 
 
 def _draw_depth(axis: Axes, rows: pd.DataFrame, confidence: float) -> None:
@@ -132,7 +132,7 @@ def _draw_depth(axis: Axes, rows: pd.DataFrame, confidence: float) -> None:
     rows = rows[rows["value"].notna() & (rows["kind"] != "head")]
     if rows.empty:
         empty_panel(axis, "The experiment 'depth' is not in this preset, or has no fit.")
-        axis.set_title(title, loc="left")
+        axis.set_title(title)
         return
     depths = sorted(rows["value"].unique())
     reference(axis, 1, 2)
@@ -143,4 +143,4 @@ def _draw_depth(axis: Axes, rows: pd.DataFrame, confidence: float) -> None:
     axis.set_xlim(-0.6, len(depths) - 0.4)
     view_points(axis, 1, 2)
     axis.set(xlabel="depth (hidden layers or blocks)", ylabel=r"$\alpha$ of hidden layers")
-    axis.set_title(f"{title}: {describe_layers(rows)}", loc="left")
+    axis.set_title(f"{title}: {describe_layers(rows)}")

@@ -137,7 +137,7 @@ def _draw_layer(axis: Axes, rows: pd.DataFrame, fits: pd.DataFrame, *, with_mode
         title = rf"$\alpha$ = {minus(interval)}"
     else:
         title = "no fit (n < 5 entries)"
-    axis.set_title(f"{layer}\n{title}", loc="left", fontsize=SMALL + 0.5 * (not with_model))
+    axis.set_title(f"{layer}\n{title}", fontsize=SMALL + 0.5 * (not with_model))
     if positive.any():
         axis.set(xscale="log", yscale="log")
         axis.margins(0.08)

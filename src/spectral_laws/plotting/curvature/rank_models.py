@@ -57,8 +57,8 @@ def draw(
     _draw_shares(left, fits, "model", models, [shorten(str(name), limit=16) for name in models])
     _draw_whole(left, fits, len(models), confidence)
     _draw_shares(right, fits, "role", roles, [ROLE_NAMES[r].replace("\n", " ") for r in roles])
-    left.set_title(f"(a) {describe_layers(fits)}", loc="left")
-    right.set_title("(b) by role", loc="left")
+    left.set_title(f"(a) {describe_layers(fits)}")
+    right.set_title("(b) by role")
     spectra = spectra[(spectra["part"] == "whole") & (spectra["index"] <= top_k)]
     for i, law in enumerate(LAWS):
         axis = figure.add_subplot(grid[1, 2 * i : 2 * i + 2])
@@ -152,7 +152,7 @@ def _draw_example(
     title = f"({letter}) {LAWS[law][0]}"
     if found is None:
         empty_panel(axis, f"No layer is {LAWS[law][0]} by BIC.")
-        axis.set_title(title, loc="left")
+        axis.set_title(title)
         return
     fit, margin = found
     keys = ["model", "seed", "epoch", "layer_index"]
@@ -167,4 +167,4 @@ def _draw_example(
     axis.set(xscale="log", yscale="log", xlabel=r"rank $k$")
     label_logarithmic(axis)
     name = f"{shorten(str(fit['model']), limit=10)}, {shorten(str(fit['layer']), limit=20)}"
-    axis.set_title(f"{title}, by {margin:.0f} in BIC\n{name}", loc="left", fontsize=SMALL + 0.5)
+    axis.set_title(f"{title}, by {margin:.0f} in BIC\n{name}", fontsize=SMALL + 0.5)

@@ -58,7 +58,7 @@ def draw(exponents: pd.DataFrame, *, confidence: float = 0.95) -> Figure:
         _draw_alpha(axes[0, i], mine, confidence, letters[i])
         _draw_winners(axes[1, i], mine, confidence)
         axes[1, i].sharex(axes[0, i])
-        axes[1, i].set_title(f"({letters[len(models) + i]})", loc="left")
+        axes[1, i].set_title(f"({letters[len(models) + i]})")
         axes[1, i].set_xlabel("epoch (0: initial network)")
         longest = max(float(mine["epoch"].max()), 1.0)
         axes[1, i].set_xlim(-0.07 * longest, 1.07 * longest)
@@ -86,7 +86,7 @@ def _draw_alpha(axis: Axes, rows: pd.DataFrame, confidence: float, letter: str) 
     title = f"{shorten(str(rows['model'].iloc[0]))}: {plural(layer_count(rows), 'layer')}"
     missing = len(rows) - len(fits)
     note = f"\nno fit: {missing} of {len(rows)}" if missing else ""
-    axis.set_title(f"({letter}) {title}, {seed_count(rows)}{note}", loc="left")
+    axis.set_title(f"({letter}) {title}, {seed_count(rows)}{note}")
 
 
 def _draw_winners(axis: Axes, rows: pd.DataFrame, confidence: float) -> None:

@@ -50,7 +50,7 @@ def draw(weights: pd.DataFrame, exponents: pd.DataFrame, experiments: pd.DataFra
         _draw(axis, both, column)
         axis.set_ylabel(_PANELS[column])
         note = describe_layers(both) if column == "decay" else _missing(both, column)
-        axis.set_title(f"{_TITLES[column]}\n{note}", loc="left")
+        axis.set_title(f"{_TITLES[column]}\n{note}")
     axes[1].set_xlabel(r"decay $s$ of the directional curvatures, $h_k\sim k^{-s}$")
     figure.legend(handles=group_handles(both), loc="outside upper center", ncols=5,
                   columnspacing=0.8, handlelength=1.0)  # fmt: skip

@@ -85,8 +85,6 @@ def _draw_group(
     axis.set_ylim(low, high)
     cut = int(((alpha < low) | (alpha > high)).sum())
     note = f", {plural(cut, 'point')} outside" if cut else ""
-    axis.set_title(
-        f"{group}: {plural(layer_count(rows), 'layer')}, {seed_count(rows)}{note}", loc="left"
-    )
+    axis.set_title(f"{group}: {plural(layer_count(rows), 'layer')}, {seed_count(rows)}{note}")
     axis.tick_params(axis="x", length=0)
     return [int((fits["window"] == name).sum()) for name in places]

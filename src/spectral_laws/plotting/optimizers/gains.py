@@ -76,7 +76,7 @@ def draw(
         axis.set_ylim(len(methods) - 0.4, -0.6)
         axis.tick_params(axis="y", length=0)
         axis.set_xlabel(measure.gain)
-        axis.set_title(describe(rows, name, measure, width=50), loc="left")
+        axis.set_title(describe(rows, name, measure, width=50))
         _head_columns(side)
     figure.legend(handles=_handles(race, measures, confidence), loc="outside upper center", ncols=2)
     return figure

@@ -58,7 +58,7 @@ def draw(
             if not curves.empty:
                 axis.set_ylim(*curves_view(curves, measure))
             axis.set_ylabel(measure.label)
-        upper.set_title(describe(rows, name, measure, width=60), loc="left")
+        upper.set_title(describe(rows, name, measure, width=60))
         upper.set_xlabel("epochs")
         upper.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
         lower.set_xlabel("seconds of training, without tests")

@@ -42,7 +42,7 @@ def draw(responses: pd.DataFrame) -> Figure:
     lines = 0
     for axis, ((race, layer), rows) in zip(axes, panels, strict=True):
         handles = _draw_layer(axis, rows, styles)
-        axis.set_title(f"{shorten(str(race))}: {_describe(str(layer), rows)}", loc="left")
+        axis.set_title(f"{shorten(str(race))}: {_describe(str(layer), rows)}")
         axis.legend(handles=handles, loc="center left", bbox_to_anchor=(1.01, 0.5),
                     title="method, and its share on the\ngradient's directions",
                     alignment="left")  # fmt: skip

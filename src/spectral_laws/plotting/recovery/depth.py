@@ -184,7 +184,4 @@ def _draw_errors(
             sizes, [height] * len(sizes), linestyle="none", marker=_BELOW, markersize=5,
             color=color, clip_on=False, zorder=4,
         )  # fmt: skip
-    axis.set_title(
-        f"({letter}) {describe(kernels, dimension=True)}",
-        loc="left",
-    )
+    axis.set_title(f"({letter}) {describe(kernels, dimension=True)}")

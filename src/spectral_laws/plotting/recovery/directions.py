@@ -64,7 +64,7 @@ def draw(
         _draw_directions(axes[0, column], axes[1, column], rows, confidence)
         _draw_count(axes[2, column], rows, confidence)
         title = describe(rows, dimension=True)
-        axes[0, column].set_title(f"({'ab'[column]}) {title}", loc="left")
+        axes[0, column].set_title(f"({'ab'[column]}) {title}")
         axes[2, column].set(xlabel=r"samples per feature, $n\,/\,D$")
         for axis in axes[:2, column]:
             axis.sharex(axes[2, column])
@@ -172,4 +172,4 @@ def _draw_collapse(axis: Axes, overlaps: pd.DataFrame, thresholds: pd.DataFrame)
     ]
     low, high = rows["dimension"].min(), rows["dimension"].max()
     dimensions = f"{low}" if low == high else f"{low} to {high}"
-    axis.set_title(rf"$d$ = {dimensions}; hidden {counts[0]}, recovered {counts[1]}", loc="left")
+    axis.set_title(rf"$d$ = {dimensions}; hidden {counts[0]}, recovered {counts[1]}")

@@ -78,11 +78,11 @@ def draw(
         quantity = "MSE" if above else r"$1-$MSE"
         condition = r"$\gamma>1/2$" if above else r"$\gamma<1/2$"
         _draw_against_gamma(axes[0, column], rows, mine)
-        axes[0, column].set_title(f"({'ab'[column]}) {condition}: {quantity}", loc="left")
+        axes[0, column].set_title(f"({'ab'[column]}) {condition}: {quantity}")
         axes[0, column].set_ylabel(f"exponent of {quantity} in $n$")
         _draw_against_width(axes[1, column], rows)
         axes[1, column].set_title(
-            f"({'cd'[column]}) distance to the asymptotic law, {_draws(rows)}", loc="left"
+            f"({'cd'[column]}) distance to the asymptotic law, {_draws(rows)}"
         )
         axes[1, column].set_ylabel("exponent $-$ asymptotic exponent")
     widths = sorted(table["n_directions"].unique())

@@ -86,14 +86,12 @@ def _draw_limit(axis: Axes, below: Axes, population: pd.DataFrame, bootstrap: Bo
     _finish(axis, r"$1-\cos^2\theta$", population["dimension"])
     axis.set_title(
         rf"(a) infinitely many samples, $q$ = 2, $\gamma$ = {first['gamma']:g}, "
-        f"{seed_range(population.assign(study=''))}",
-        loc="left",
+        f"{seed_range(population.assign(study=''))}"
     )
     top = max(0.2, 1.1 * float(points["high"].max()))
     below.set(xscale="log", ylim=(-0.03 * top, top), ylabel="share of the directions")
     below.set_xlabel(r"input dimension $d$")
-    below.set_title(r"(b) directions with $\cos^2\theta<1/2$ at any $n$",
-                    loc="left")  # fmt: skip
+    below.set_title(r"(b) directions with $\cos^2\theta<1/2$ at any $n$")  # fmt: skip
     below.set_xlim(axis.get_xlim())
     label_dimensions(below, population["dimension"])
 
@@ -108,7 +106,7 @@ def _draw_finite(axis: Axes, rows: pd.DataFrame, bootstrap: Bootstrap) -> None:
     finish_logarithmic(axis)
     _finish(axis, r"predicted $-$ measured $\cos^2\theta$", rows["dimension"])
     title = describe(rows)
-    axis.set_title(rf"(c) $n/D$ = {ratio:.3g}: {title}", loc="left")
+    axis.set_title(rf"(c) $n/D$ = {ratio:.3g}: {title}")
 
 
 def _draw_width(axis: Axes, rows: pd.DataFrame, bootstrap: Bootstrap) -> None:
@@ -134,8 +132,7 @@ def _draw_width(axis: Axes, rows: pd.DataFrame, bootstrap: Bootstrap) -> None:
     _finish(axis, r"$\log\,[n(\cos^2\theta=0.9)\,/\,n(0.1)]$", rows["dimension"])
     axis.set_title(
         rf"(d) width of the transition: $q$ = {first['degree'].iloc[0]}, "
-        rf"$d_1$ = {first['n_directions'].max()}, {seed_range(rows)}",
-        loc="left",
+        rf"$d_1$ = {first['n_directions'].max()}, {seed_range(rows)}"
     )
 
 

@@ -42,7 +42,7 @@ def draw(metrics: pd.DataFrame, *, prefix: str = "gamma_", confidence: float = 0
                 place=(rank, len(gammas)), exponent_axis=True, confidence=confidence,
                 logarithmic=measured == "mse", color=colors[gamma], marker=symbols[gamma],
             )  # fmt: skip
-        axis.set_title(f"({letter}) {title}", loc="left")
+        axis.set_title(f"({letter}) {title}")
     axes[0].set_ylabel(r"test MSE / Var($y$)")
     finish_logarithmic(axes[0])
     axes[1].set(ylim=(-0.03, 1.03), ylabel="feature overlap (fraction)")

@@ -48,7 +48,7 @@ def draw(metrics: pd.DataFrame, *, study: str = "quadratic", confidence: float =
                 exponent_axis=True, confidence=confidence, logarithmic=measured == "mse",
                 color=colors[dimension], marker=symbols[dimension],
             )  # fmt: skip
-        axis.set_title(f"({letter}) {title}", loc="left")
+        axis.set_title(f"({letter}) {title}")
     limits = axes[2].get_xlim()
     for axis in axes[:2]:
         draw_tail_sum(axis, rows[rows["dimension"] == dimensions[-1]])

@@ -100,7 +100,7 @@ def _draw_expansion(axis: Axes, table: pd.DataFrame, confidence: float) -> None:
     axis.set_ylabel("error of the expansion\n(tangent, dimensionless)")
     fitted = _slopes(table[table["resolved"].astype(bool)], "operator_norm", "expansion_error",
                      [*_TEACHER, "direction"])  # fmt: skip
-    axis.set_title(f"(a) first-order expansion; dotted: slope 2\nfitted: {fitted}", loc="left")
+    axis.set_title(f"(a) first-order expansion; dotted: slope 2\nfitted: {fitted}")
     if not shown:
         empty_panel(axis, "No sample size and direction is resolved by every seed.")
         return
@@ -129,7 +129,7 @@ def _draw_bound(axis: Axes, table: pd.DataFrame, confidence: float) -> None:
     axis.axhline(1.0, color=FAINT, linewidth=0.6, zorder=0)
     axis.set(xlabel="direction $k$", ylabel="Davis-Kahan bound /\ntrue sine (ratio)")
     axis.set_xticks(sorted(table["direction"].unique()))
-    axis.set_title("(b) the bound against the angle", loc="left")
+    axis.set_title("(b) the bound against the angle")
     axis.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), handlelength=1.5)
     finish_logarithmic(axis)
 
@@ -165,7 +165,7 @@ def _draw_norm(axis: Axes, table: pd.DataFrame, confidence: float) -> None:
     axis.set(xscale="log", xlabel=r"samples per feature, $n\,/\,D$")
     axis.set_ylabel(r"$\|\Delta\|$ (units of $y$)")
     fitted = _slopes(one, "ratio", "operator_norm", _TEACHER)
-    axis.set_title(r"(c) operator norm; dotted: slope $-1/2$" + f"\nfitted: {fitted}", loc="left")
+    axis.set_title(r"(c) operator norm; dotted: slope $-1/2$" + f"\nfitted: {fitted}")
     axis.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.0, 1.0), handlelength=1)
     finish_logarithmic(axis)
 

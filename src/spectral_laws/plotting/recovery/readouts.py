@@ -61,7 +61,7 @@ def draw(
                     color=READOUT_COLORS[readout], marker=symbols[readout],
                 )  # fmt: skip
         title = describe(pd.concat(tables.values()), dimension=True)
-        axes[0, column].set_title(f"({'ab'[column]}) {title}", loc="left")
+        axes[0, column].set_title(f"({'ab'[column]}) {title}")
         axes[1, column].set(xscale="log", xlabel=r"samples per feature, $n\,/\,D$")
         axes[0, column].sharex(axes[1, column])
         axes[0, column].tick_params(labelbottom=False)
@@ -106,7 +106,7 @@ def _draw_ratios(
         color, marker = READOUT_COLORS[readout], markers(_READOUTS)[readout]
         draw_points(axis, x, points, color=color, marker=marker)
     axis.set(xlim=(0.5, total + 0.5), xticks=range(1, total + 1), xlabel="direction $i$")
-    axis.set_title(f"directions left out of {total}: {', '.join(missing)}", loc="left")
+    axis.set_title(f"directions left out of {total}: {', '.join(missing)}")
 
 
 def threshold_ratios(

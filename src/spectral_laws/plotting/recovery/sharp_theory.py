@@ -128,7 +128,7 @@ def _draw_constants(
         )
     if missing:
         title += f"\n1/2 not crossed by every seed: {plural(missing, 'direction')} left out"
-    axis.set_title(title, loc="left")
+    axis.set_title(title)
 
 
 def thinned(count: int) -> list[int]:

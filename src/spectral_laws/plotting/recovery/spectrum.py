@@ -77,8 +77,7 @@ def draw(spectrum: pd.DataFrame) -> Figure:
         rf"$\gamma$ = {first['gamma']:g}, $d_1$ = {first['n_directions']}, {seed_count(spectrum)}"
         "\n"
         rf"$n$ = {first['sample_size']:,}, $D$ = {first['feature_dimension']:,}; "
-        f"{100 * outside:.2g} % of mass outside edges",
-        loc="left",
+        f"{100 * outside:.2g} % of mass outside edges"
     )
     figure.legend(loc="outside lower center", ncols=2)
     return figure
