@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from spectral_laws.claims.resampling import TEACHER, Index, Vector
+from spectral_laws.claims.resampling import TEACHER
 from spectral_laws.fitting.crossings import first_crossing
+from spectral_laws.fitting.slopes import Index, Vector
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,12 @@ import numpy as np
 import pandas as pd
 
 from spectral_laws.claims.evidence import Evidence
-from spectral_laws.claims.resampling import Cluster, Index, Resampling, Vector, number
+from spectral_laws.claims.resampling import Cluster, Resampling, number
 from spectral_laws.claims.selections import left_out_text
 from spectral_laws.claims.tables import ClaimTables
 from spectral_laws.claims.verdicts import Measurement
 from spectral_laws.errors import NoFitError
+from spectral_laws.fitting.slopes import Index, Vector
 
 PAIR = Cluster("pairs of trainings", ("race", "seed"))
 """Trainings of a race that share a seed share initial weights and the order of the samples."""

@@ -1,18 +1,15 @@
-"""What every measurement shares: the bootstrap, the unit that is resampled, and slopes."""
+"""What every measurement shares: the bootstrap and the unit that is resampled."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from spectral_laws.claims.verdicts import Measurement
 from spectral_laws.errors import NoFitError
 from spectral_laws.fitting.bootstrap import Interval, cluster_bootstrap_interval
-
-Index = NDArray[np.intp]
-Vector = NDArray[np.float64]
+from spectral_laws.fitting.slopes import Index
 
 
 @dataclass(frozen=True)
@@ -158,34 +155,3 @@ def number(
     return Measurement(
         value, None, None, len(rows), units, cluster.count(rows), cluster.name, scope, judged=False
     )
-
-
-def slope(x: Vector, y: Vector) -> float:
-    """Least-squares slope of y on x; NaN where all x are equal."""
-    if x.size < 2 or np.ptp(x) == 0:
-        return float("nan")
-    dx = x - x.mean()
-    return float(dx @ y / (dx @ dx))
-
-
-def common_slope(
-    x: Vector, y: Vector, rows: pd.DataFrame, key: Sequence[str]
-) -> Callable[[Index], float]:
-    """Least-squares slope of y on x with an intercept for each combination of ``key``.
-
-    Returns a function of row numbers. The means are taken once, over all rows, so a group must be
-    resampled as a whole, or keep its composition.
-    """
-    groups = rows.groupby(list(key)).ngroup().to_numpy()
-    dx, dy = (v - pd.Series(v).groupby(groups).transform("mean").to_numpy() for v in (x, y))
-
-    def statistic(index: Index) -> float:
-        square = float(dx[index] @ dx[index])
-        return float(dx[index] @ dy[index]) / square if square > 0 else float("nan")
-
-    return statistic
-
-
-def log_of(rows: pd.DataFrame, column: str) -> Vector:
-    """Natural logarithm of a column, float64."""
-    return np.asarray(np.log(rows[column].to_numpy(np.float64)), dtype=np.float64)

@@ -6,16 +6,15 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from spectral_laws.errors import NoFitError
 from spectral_laws.fitting.bootstrap import cluster_bootstrap_interval
 from spectral_laws.fitting.crossings import first_crossing
+from spectral_laws.fitting.slopes import Index, Vector, slope
+from spectral_laws.plotting.style import minus
 from spectral_laws.plotting.tables import groups
 from spectral_laws.rng import generator
-
-Vector = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 
 @dataclass(frozen=True)
@@ -53,10 +52,10 @@ class PowerFit:
         """The exponent in words: '1.02 [0.97, 1.08]'."""
         if math.isnan(self.slope):
             return "no fit"
-        text = f"{self.slope:.2f}".replace("-", "\N{MINUS SIGN}")
+        text = minus(f"{self.slope:.2f}")
         if self.interval is None:
             return f"{text} (no interval)"
-        low, high = (f"{end:.2f}".replace("-", "\N{MINUS SIGN}") for end in self.interval)
+        low, high = (minus(f"{end:.2f}") for end in self.interval)
         return f"{text} [{low}, {high}]"
 
 
@@ -81,7 +80,7 @@ def fit_power(
     values = {v: statistic(index) for v, index in members.items()}
     used = [v for v, value in values.items() if value > 0]
 
-    def slope(index: Index) -> float:
+    def exponent(index: Index) -> float:
         drawn = np.array([statistic(index[places[index] == v]) for v in used])
         return _line(np.array(used), drawn)[0]
 
@@ -89,7 +88,7 @@ def fit_power(
     interval = None
     if len(used) >= 2:
         kept = np.flatnonzero(np.isin(places, used))
-        interval = _interval(kept, slope, strata=places[kept], bootstrap=bootstrap)
+        interval = _interval(kept, exponent, strata=places[kept], bootstrap=bootstrap)
     rows = []
     for v in used:
         ends = _interval(members[v], statistic, bootstrap=bootstrap)
@@ -163,19 +162,19 @@ def seed_slope(
     table = rows.pivot(index="sample_size", columns="seed", values=value)  # noqa: PD010
     sizes, values = table.index.to_numpy(np.float64), table.to_numpy(np.float64)
 
-    def slope(seeds: Index) -> float:
+    def exponent(seeds: Index) -> float:
         return _line(sizes, values[:, seeds].mean(axis=1))[0]
 
     seeds = np.arange(values.shape[1])
-    return slope(seeds), _interval(seeds, slope, bootstrap=bootstrap)
+    return exponent(seeds), _interval(seeds, exponent, bootstrap=bootstrap)
 
 
 def _line(x: Vector, y: Vector) -> tuple[float, float]:
     if x.size < 2 or not (y > 0).all():
         return math.nan, math.nan
-    dx, log_y = np.log(x) - np.log(x).mean(), np.log(y)
-    slope = float(dx @ log_y / (dx @ dx))
-    return slope, float(log_y.mean() - slope * np.log(x).mean())
+    log_x, log_y = np.log(x), np.log(y)
+    exponent = slope(log_x, log_y)
+    return exponent, float(log_y.mean() - exponent * log_x.mean())
 
 
 def _interval(

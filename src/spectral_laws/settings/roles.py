@@ -1,4 +1,11 @@
-"""What layers do in their network, in groups that claims and figures speak of."""
+"""Which layers claims and figures speak of: by what they do in their network, and of which."""
+
+MAIN = "architectures"
+"""Experiment whose networks stand for their architectures, without ablation."""
+LAYER = ["model", "seed", "layer_index"]
+"""Columns that name one layer of one training."""
+GAPS = {"kronecker": "exact/kronecker", "kronecker_true": "exact/kronecker_true"}
+"""Ratio of the ladder by the Kronecker curvature in it; true: expectation over the classes."""
 
 CONV = ("conv", "pointwise_conv")
 """Convolutions that mix channels; depth-wise ones have one row per channel."""

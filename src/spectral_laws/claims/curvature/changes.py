@@ -12,7 +12,6 @@ import pandas as pd
 
 from spectral_laws.claims.curvature.layers import over_layers
 from spectral_laws.claims.curvature.selections import (
-    LAYER,
     final_layers,
     having,
     models_of,
@@ -20,11 +19,13 @@ from spectral_laws.claims.curvature.selections import (
     variant_layers,
     with_roles,
 )
-from spectral_laws.claims.resampling import TRAINING, Cluster, Index, Resampling, Vector, slope
+from spectral_laws.claims.resampling import TRAINING, Cluster, Resampling
 from spectral_laws.claims.selections import count_groups
 from spectral_laws.claims.tables import ClaimTables
 from spectral_laws.claims.verdicts import Measurement
 from spectral_laws.errors import NoFitError
+from spectral_laws.fitting.slopes import Index, Vector, slope
+from spectral_laws.settings.roles import LAYER
 
 SEED = Cluster("seeds", ("seed",))
 """Networks of an experiment that share a seed share their data; pairs of them are resampled."""

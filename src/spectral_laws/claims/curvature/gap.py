@@ -8,22 +8,20 @@ from scipy import stats
 
 from spectral_laws.claims.curvature.layers import medians, over_layers
 from spectral_laws.claims.curvature.selections import (
-    LAYER,
-    MAIN,
     final_layers,
     having,
     models_of,
     scope_of,
     with_roles,
 )
-from spectral_laws.claims.resampling import TRAINING, Index, Resampling, Vector
+from spectral_laws.claims.resampling import TRAINING, Resampling
 from spectral_laws.claims.selections import count_groups
 from spectral_laws.claims.tables import ClaimTables
 from spectral_laws.claims.verdicts import Measurement
 from spectral_laws.errors import NoFitError
+from spectral_laws.fitting.slopes import Index, Vector
+from spectral_laws.settings.roles import GAPS, LAYER, MAIN
 
-_GAPS = {"kronecker": "exact/kronecker", "kronecker_true": "exact/kronecker_true"}
-"""Ratio of the ladder by the Kronecker curvature in it; true: expectation over the classes."""
 _FISHER = "gauss_newton/fisher"
 """A part of the gap to the empirical Kronecker curvature, which grows as the loss goes to zero."""
 
@@ -55,7 +53,7 @@ def measure_gap_slope(
     Gauss-Newton over empirical Fisher.
     """
     ladder = with_roles(final_layers(tables, "ladder", models_of(tables, experiment)), roles)
-    rows, scope = having(ladder[ladder["ratio"] == _GAPS[kronecker]], "slope", units)
+    rows, scope = having(ladder[ladder["ratio"] == GAPS[kronecker]], "slope", units)
     measured = over_layers(rows, rows["slope"], resampling, units=units, scope=scope)
     tilted = (rows["slope_low"] > 0) | (rows["slope_high"] < 0)
     names = {"median": "median chi", "size": "median |slope|"}
@@ -84,7 +82,7 @@ def measure_gap_correlation(
     """
     models = models_of(tables)
     ladder = final_layers(tables, "ladder", models)
-    gaps = ladder.loc[ladder["ratio"] == _GAPS[kronecker], [*LAYER, "median"]]
+    gaps = ladder.loc[ladder["ratio"] == GAPS[kronecker], [*LAYER, "median"]]
     alphas = final_layers(tables, "exponents", models)[[*LAYER, "alpha"]]
     layers = alphas.merge(gaps, on=LAYER, how="left", validate="one_to_one")
     chi = layers["median"].where(layers["median"] > 0)

@@ -11,8 +11,6 @@ import numpy as np
 import pandas as pd
 
 from spectral_laws.claims.curvature.selections import (
-    LAYER,
-    MAIN,
     final_layers,
     having,
     models_of,
@@ -23,6 +21,7 @@ from spectral_laws.claims.tables import ClaimTables
 from spectral_laws.claims.verdicts import Measurement
 from spectral_laws.errors import NoFitError
 from spectral_laws.fitting.loglog import fit_loglog
+from spectral_laws.settings.roles import LAYER, MAIN
 
 Curvature = Literal["finite_difference", "directional_curvature"]
 TransferControl = Literal["error_halves", "error_repeat", "error_permuted", "error_free"]

@@ -8,14 +8,9 @@ import pandas as pd
 
 from spectral_laws.claims.tables import ClaimTables
 from spectral_laws.errors import NoFitError
+from spectral_laws.settings.roles import MAIN
 
 _NAMED = 3
-
-LAYER = ["model", "seed", "layer_index"]
-"""One layer of one training."""
-
-MAIN = "architectures"
-"""The experiment whose networks stand for their architectures, without ablation."""
 
 
 def models_of(

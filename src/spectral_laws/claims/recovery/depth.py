@@ -7,15 +7,7 @@ import numpy as np
 import pandas as pd
 
 from spectral_laws.claims.curves import TeacherCurves
-from spectral_laws.claims.resampling import (
-    TEACHER,
-    Cluster,
-    Index,
-    Resampling,
-    common_slope,
-    log_of,
-    slope,
-)
+from spectral_laws.claims.resampling import TEACHER, Cluster, Resampling
 from spectral_laws.claims.selections import (
     dimensions_text,
     fixed_width_study,
@@ -27,6 +19,7 @@ from spectral_laws.claims.selections import (
 from spectral_laws.claims.tables import ClaimTables
 from spectral_laws.claims.verdicts import Measurement
 from spectral_laws.errors import NoFitError
+from spectral_laws.fitting.slopes import Index, common_slope, log_of, slope
 
 LEVEL = 0.5
 """cos^2 of direction 1, and share of the variance explained by the kernel."""

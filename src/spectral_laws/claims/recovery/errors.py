@@ -10,15 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from spectral_laws.claims.resampling import (
-    TEACHER,
-    Cluster,
-    Index,
-    Resampling,
-    Vector,
-    number,
-    slope,
-)
+from spectral_laws.claims.resampling import TEACHER, Cluster, Resampling, number
 from spectral_laws.claims.selections import Features, identity_readout, with_features
 from spectral_laws.claims.tables import ClaimTables
 from spectral_laws.claims.verdicts import Measurement
@@ -31,6 +23,7 @@ from spectral_laws.fitting.recovery_windows import (
     law_of_error,
     tail_law,
 )
+from spectral_laws.fitting.slopes import Index, Vector, slope
 
 _DRAW = Cluster("draws of the signs", ("gamma", "n_directions", "seed"))
 

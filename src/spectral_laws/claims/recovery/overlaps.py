@@ -6,16 +6,7 @@ import numpy as np
 import pandas as pd
 
 from spectral_laws.claims.curves import TeacherCurves
-from spectral_laws.claims.resampling import (
-    TEACHER,
-    Index,
-    Resampling,
-    Vector,
-    common_slope,
-    log_of,
-    number,
-    slope,
-)
+from spectral_laws.claims.resampling import TEACHER, Resampling, number
 from spectral_laws.claims.selections import (
     CURVE,
     Features,
@@ -30,6 +21,7 @@ from spectral_laws.claims.tables import ClaimTables
 from spectral_laws.claims.verdicts import Measurement
 from spectral_laws.errors import NoFitError
 from spectral_laws.fitting.recovery_windows import FAR, HIDDEN, RECOVERED
+from spectral_laws.fitting.slopes import Index, Vector, common_slope, log_of, slope
 
 CHANCE = 0.02
 """Largest d1 / D, the overlap of a direction with d1 random ones, at which hidden means <= 0.1."""

@@ -8,11 +8,12 @@ import math
 import numpy as np
 import pandas as pd
 
-from spectral_laws.claims.resampling import TEACHER, Index, Resampling, common_slope, log_of
+from spectral_laws.claims.resampling import TEACHER, Resampling
 from spectral_laws.claims.selections import CURVE, dimensions_text, left_out_text
 from spectral_laws.claims.tables import ClaimTables
 from spectral_laws.claims.verdicts import Measurement
 from spectral_laws.errors import NoFitError
+from spectral_laws.fitting.slopes import Index, common_slope, log_of
 
 _MATRIX = ["study", *TEACHER.columns]
 

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import rankdata
 
-from spectral_laws.claims.resampling import TEACHER, Index, Resampling, Vector, log_of, number
+from spectral_laws.claims.resampling import TEACHER, Resampling, number
 from spectral_laws.claims.selections import (
     Features,
     dimensions_text,
@@ -21,6 +21,7 @@ from spectral_laws.claims.selections import (
 from spectral_laws.claims.tables import ClaimTables
 from spectral_laws.claims.verdicts import Measurement
 from spectral_laws.errors import NoFitError
+from spectral_laws.fitting.slopes import Index, joint_slopes, log_of
 
 _CENSORED_RANK = {"above": math.inf, "below": -math.inf}
 _NAMES = ("slope on log(1/lambda^2)", "slope on log D")
@@ -40,7 +41,7 @@ def measure_threshold_exponent(
     table = table[table["degree"] == 2]
     study = widest_study(table, minimum=2)
     rows, left_out = uncensored(study)
-    slopes = _joint_slopes(rows, "half_recovery")
+    slopes = joint_slopes(rows, "half_recovery")
     found = slopes(np.arange(len(rows)))
     if np.isnan(found).any():
         raise NoFitError(
@@ -75,25 +76,12 @@ def _study_text(rows: pd.DataFrame, left_out: int) -> str:
     )
 
 
-def _joint_slopes(rows: pd.DataFrame, column: str) -> Callable[[Index], Vector]:
-    """Both slopes as a function of row numbers; NaN where they cannot be told apart."""
-    weakness = -2 * np.log(rows["weight"].abs().to_numpy(np.float64))
-    design = np.column_stack([np.ones(len(rows)), weakness, log_of(rows, "feature_dimension")])
-    log_n = log_of(rows, column)
-
-    def slopes(index: Index) -> Vector:
-        solution, _, rank, _ = np.linalg.lstsq(design[index], log_n[index], rcond=1e-10)
-        return solution[1:] if rank == design.shape[1] else np.full(2, np.nan)
-
-    return slopes
-
-
 def _both_slopes(
     rows: pd.DataFrame, column: str, where: str, scope: str = ""
 ) -> dict[str, Measurement]:
     """Both slopes of ``column``, where it is known; empty if they cannot be told apart."""
     known = rows[rows[column].notna()]
-    values = _joint_slopes(known, column)(np.arange(len(known)))
+    values = joint_slopes(known, column)(np.arange(len(known)))
     return {
         f"{name}, {where}": number(float(value), known, "directions", TEACHER, scope)
         for name, value in zip(_NAMES, values, strict=True)

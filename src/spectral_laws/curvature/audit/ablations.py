@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from spectral_laws.curvature.audit.files import HYPOTHESIS, Hypothesis, HypothesisLayer
+from spectral_laws.curvature.audit.files import Hypothesis, HypothesisLayer
 from spectral_laws.curvature.audit.rows import (
     HEAD_TEXT,
     MLP_TEXT,
@@ -42,11 +42,10 @@ def hypothesis_rows(hypothesis: Hypothesis) -> list[AuditRow]:
     pairs = [pair for layers in variants.values() for pair in layers.values()]
     if pairs:
         stored, refitted = zip(*pairs, strict=True)
-        rows.append(largest_difference("alpha", HYPOTHESIS, stored, refitted))
+        rows.append(largest_difference("alpha", stored, refitted))
     return rows + [
         AuditRow(
             "alpha",
-            HYPOTHESIS,
             alpha_claim(name) if layer_type(name) == "head" or variant == LANGUAGE_MODEL else "B18",
             layer=f"{variant} {name}",
             stored=old,
@@ -70,7 +69,6 @@ def _language_rows(layers: Alphas) -> list[AuditRow]:
     def row(what: str, names: Sequence[str], paper: str, roles: tuple[str, ...]) -> AuditRow:
         return AuditRow(
             f"median alpha of a language model's {what} layers",
-            HYPOTHESIS,
             "B2",
             paper=paper,
             stored=median(layers[name][0] for name in names),
@@ -100,7 +98,6 @@ def _head_rows(variants: dict[str, Alphas]) -> list[AuditRow]:
     return [
         AuditRow(
             "median alpha of output layers",
-            HYPOTHESIS,
             "B3",
             paper=HEAD_TEXT,
             stored=median(old for old, _ in heads.values()),
@@ -121,7 +118,6 @@ def _difference_row(
     )
     return AuditRow(
         f"median alpha, {more} minus {less}",
-        HYPOTHESIS,
         "B18",
         paper=paper,
         stored=median(a for a, _ in above.values()) - median(b for b, _ in below.values()),

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from spectral_laws.curvature.audit.files import DIMENSION, Dimension, DimensionLayer
+from spectral_laws.curvature.audit.files import Dimension, DimensionLayer
 from spectral_laws.curvature.audit.rows import AuditRow, alpha_summaries, share
 from spectral_laws.fitting.participation import participation_ratio, participation_ratio_bound
 
@@ -17,7 +17,7 @@ def dimension_rows(experiments: Sequence[Dimension]) -> list[AuditRow]:
     """B1, B2, B3, B13, B19: participation ratios, bracketed by the curvatures that are stored."""
     layers = [(e.experiment, layer) for e in experiments for layer in e.results]
     alphas = [(layer.name, layer.alpha, None) for _, layer in layers]
-    rows = alpha_summaries(DIMENSION, alphas, note=_STORED)
+    rows = alpha_summaries(alphas, note=_STORED)
     rows += _bound_rows([layer for _, layer in layers])
     rows += _width_rows([layer for _, layer in layers])
     return rows + [_layer_row(experiment, layer) for experiment, layer in layers]
@@ -60,7 +60,6 @@ def _bound_rows(layers: Sequence[DimensionLayer]) -> list[AuditRow]:
     return [
         AuditRow(
             "share of layers whose participation ratio is at most the bound",
-            DIMENSION,
             "B13",
             paper="at most about 2.5 at alpha gamma = 2; measured 1.0 to 1.8",
             stored=share(x.eff_rank_curvature_pr <= bound for x, bound in bounded),
@@ -81,7 +80,6 @@ def _width_rows(layers: Sequence[DimensionLayer]) -> list[AuditRow]:
     return [
         AuditRow(
             f"participation ratio at width {wide.width} minus at width {narrow.width}",
-            DIMENSION,
             "B19",
             paper="2.5 to 3.2 for width 64 to 512",
             stored=wide.eff_rank_curvature_pr - narrow.eff_rank_curvature_pr,
@@ -102,7 +100,6 @@ def _layer_row(experiment: str, layer: DimensionLayer) -> AuditRow:
     limit = f"{bound:.3g}" if math.isfinite(bound) else "infinite"
     return AuditRow(
         "participation ratio",
-        DIMENSION,
         "B19" if layer.width is not None else "B13",
         layer=f"{experiment} {layer.name}",
         stored=layer.eff_rank_curvature_pr,

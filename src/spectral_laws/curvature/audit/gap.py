@@ -24,11 +24,11 @@ def gap_rows(gap: Gap) -> list[AuditRow]:
     alphas = [fit_loglog(layer.array("sigma"), layer.array("h_exact")).slope for layer in layers]
     stored = [layer.alpha_exact for layer in layers]
     named = [(x.name, x.alpha_exact, alpha) for x, alpha in zip(layers, alphas, strict=True)]
-    rows = alpha_summaries(GAP, named)
+    rows = alpha_summaries(named)
     slopes = [fit_loglog(*corrected_gap(layer)).slope for layer in layers]
     rows += [_slope_row(slopes[:-1]), _justification_row(layers, alphas)]
     rows += _correlation_rows(layers)
-    rows.append(largest_difference("alpha", GAP, stored, alphas))
+    rows.append(largest_difference("alpha", stored, alphas))
     for layer, slope in zip(layers, slopes, strict=True):
         rows += _layer_rows(layer, slope)
     return rows
@@ -52,7 +52,6 @@ def corrected_gap(
 def _slope_row(slopes: list[float]) -> AuditRow:
     return AuditRow(
         "median over convolutions of the slope of log(exact / Kronecker) on log sigma",
-        GAP,
         "B10",
         paper="about 0",
         recomputed=median(slopes),
@@ -66,7 +65,6 @@ def _justification_row(layers: list[GapLayer], alphas: list[float]) -> AuditRow:
     gaps = [abs(np.log10(np.median(corrected_gap(layer)[1]))) for layer in layers]
     return AuditRow(
         "Spearman correlation of |alpha - 2| and |log10(exact / Kronecker)|",
-        GAP,
         "B16",
         paper="a Kronecker method is justified where |alpha - 2| is small",
         recomputed=float(spearmanr(np.abs(np.array(alphas) - 2), gaps).statistic),
@@ -90,7 +88,6 @@ def _correlation_rows(layers: list[GapLayer]) -> list[AuditRow]:
     return [
         AuditRow(
             f"{_CORRELATION}, all layers pooled",
-            GAP,
             "B21",
             paper=_CORRELATION_TEXT,
             recomputed=_correlation(squares, stored + corrections),
@@ -100,7 +97,6 @@ def _correlation_rows(layers: list[GapLayer]) -> list[AuditRow]:
         ),
         AuditRow(
             f"{_CORRELATION}, median of each layer's own",
-            GAP,
             "B21",
             paper=_CORRELATION_TEXT,
             recomputed=median(each),
@@ -129,7 +125,6 @@ def _layer_rows(layer: GapLayer, slope: float) -> list[AuditRow]:
     return [
         AuditRow(
             "median of exact / Kronecker curvature",
-            GAP,
             "B10",
             layer=layer.name,
             paper="1e3 to 1e7",
@@ -139,14 +134,12 @@ def _layer_rows(layer: GapLayer, slope: float) -> list[AuditRow]:
         ),
         AuditRow(
             "median of exact / independent-positions curvature",
-            GAP,
             layer=layer.name,
             recomputed=median(corrected_gap(layer, "h_sum_of_products")[1]),
             note=correction,
         ),
         AuditRow(
             "slope of log(exact / Kronecker) on log sigma",
-            GAP,
             "B10",
             layer=layer.name,
             paper="about 0",

@@ -21,10 +21,9 @@ _SUMMARIES: tuple[tuple[str, str, str, str, tuple[str, ...]], ...] = (
 
 @dataclass(frozen=True)
 class AuditRow:
-    """One quantity of one file."""
+    """One quantity of one file, whose name the table adds."""
 
     quantity: str  # what it is
-    source: str  # file it comes from
     claim: str = ""  # id of the claim it bears on, or empty
     layer: str = ""  # experiment and layer, or empty where the row summarises layers
     paper: str = ""  # the paper's text
@@ -54,7 +53,7 @@ def alpha_claim(name: str) -> str:
 
 
 def alpha_summaries(
-    source: str, layers: Sequence[tuple[str, float, float | None]], *, note: str = ""
+    layers: Sequence[tuple[str, float, float | None]], *, note: str = ""
 ) -> list[AuditRow]:
     """Median alpha of each type of layer, of (name, stored, recomputed or None)."""
     rows = []
@@ -67,7 +66,6 @@ def alpha_summaries(
         rows.append(
             AuditRow(
                 quantity,
-                source,
                 claim,
                 paper=paper,
                 stored=median(stored for _, stored, _ in chosen),
@@ -80,14 +78,11 @@ def alpha_summaries(
     return rows
 
 
-def largest_difference(
-    name: str, source: str, stored: Sequence[float], recomputed: Sequence[float]
-) -> AuditRow:
+def largest_difference(name: str, stored: Sequence[float], recomputed: Sequence[float]) -> AuditRow:
     """How far the refitted exponents are from the stored ones."""
     differences = np.abs(np.subtract(stored, recomputed))
     return AuditRow(
         f"largest |refitted - stored| {name}",
-        source,
         recomputed=float(differences.max()),
         note=f"{differences.size} layers",
     )

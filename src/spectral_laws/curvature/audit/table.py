@@ -1,6 +1,6 @@
 """The audit: what the paper says, what the author's raw files give, and what we find."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,11 +26,10 @@ from spectral_laws.curvature.fits.layer_tables import require_columns
 from spectral_laws.errors import DataError, NoFitError
 from spectral_laws.fitting.bootstrap import cluster_bootstrap_interval
 from spectral_laws.rng import generator
+from spectral_laws.settings.roles import MAIN
 from spectral_laws.tables.schemas import load_schema
 
-_HEADINGS = (
-    *("claim", "quantity", "layer", "paper", "stored", "recomputed", "ours", "file", "note"),
-)
+_COLUMNS = ("claim", "quantity", "layer", "paper", "stored", "recomputed", "ours", "file", "note")
 _CLAIMS = ("claim", "role", "value", "low", "high")
 
 Ours = tuple[float | None, float | None, float | None]
@@ -73,7 +72,7 @@ class OurTables:
         wanted = ("experiment", "variant", "final", "status", "role", "alpha", *key)
         require_columns(table, wanted, name="experiments")
         rows = table[
-            (table["experiment"] == "architectures")
+            (table["experiment"] == MAIN)
             & (table["variant"] == "gpt2")
             & table["final"].astype(bool)
             & (table["status"] == "fit")
@@ -104,15 +103,14 @@ def audit_reference(folder: Path, ours: OurTables) -> pd.DataFrame:
 
     Source: curvature paper; issues with its files are listed under the curvature ladder.
     """
-    rows = _file_rows(read_reference(folder))
     records = []
-    for row in rows:
+    for source, row in _file_rows(read_reference(folder)):
         value, low, high = ours.of(row)
         records.append(
             {
                 "quantity": row.quantity,
                 "claim": row.claim,
-                "source": row.source,
+                "source": source,
                 "layer": row.layer,
                 "paper_text": row.paper,
                 "author_value": row.stored,
@@ -140,14 +138,14 @@ def audit_markdown(table: pd.DataFrame) -> str:
     summary = table["layer"] == ""
     for title, rows in (("Claims", table[summary]), ("Layer by layer", table[~summary])):
         lines += ["", f"## {title}", ""]
-        lines += [f"| {' | '.join(_HEADINGS)} |", "|" + " --- |" * len(_HEADINGS)]
+        lines += [f"| {' | '.join(_COLUMNS)} |", "|" + " --- |" * len(_COLUMNS)]
         ordered = rows.sort_values("claim", key=_claim_numbers, kind="stable")
         lines += [_line(row) for row in ordered.to_dict("records")]
     return "\n".join(lines) + "\n"
 
 
-def _file_rows(files: ReferenceFiles) -> list[AuditRow]:
-    """The rows of every file that is there, and one for each that is not."""
+def _file_rows(files: ReferenceFiles) -> Iterator[tuple[str, AuditRow]]:
+    """Name and rows of every file that is there, and one row for each that is not."""
     makers: dict[str, Callable[[Any], list[AuditRow]]] = {
         TRIANGLE: triangle_rows,
         GAP: gap_rows,
@@ -155,16 +153,14 @@ def _file_rows(files: ReferenceFiles) -> list[AuditRow]:
         DIMENSION: dimension_rows,
         RANK_MODELS: lambda content: rank_model_rows(content, files.triangle),
     }
-    rows: list[AuditRow] = []
     for name, content in files.contents.items():
         if content is None:
-            rows.append(AuditRow("file", name, note="not in the folder"))
+            yield name, AuditRow("file", note="not in the folder")
             continue
         try:
-            rows += makers[name](content)
+            yield from ((name, row) for row in makers[name](content))
         except NoFitError as error:
             raise DataError(f"{name}: {error}") from None
-    return rows
 
 
 def _claim_numbers(claims: "pd.Series[str]") -> "pd.Series[int]":

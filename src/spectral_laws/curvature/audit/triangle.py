@@ -2,13 +2,7 @@
 
 from collections.abc import Sequence
 
-from spectral_laws.curvature.audit.files import (
-    RANK_MODELS,
-    TRIANGLE,
-    RankModels,
-    Triangle,
-    TriangleLayer,
-)
+from spectral_laws.curvature.audit.files import TRIANGLE, RankModels, Triangle, TriangleLayer
 from spectral_laws.curvature.audit.rows import (
     AuditRow,
     alpha_claim,
@@ -34,17 +28,16 @@ def triangle_rows(experiments: Sequence[Triangle]) -> list[AuditRow]:
         (layer.name, layer.alpha, refit["alpha"])
         for (_, layer), refit in zip(layers, refits, strict=True)
     ]
-    rows = alpha_summaries(TRIANGLE, alphas)
+    rows = alpha_summaries(alphas)
     rows += _transfer_rows(layers, refits)
     rows.append(_weight_row(layers))
     for name, key in _STORED_KEYS:
         stored = [float(getattr(layer, key)) for _, layer in layers]
         again = [refit[name] for refit in refits]
-        rows.append(largest_difference(name, TRIANGLE, stored, again))
+        rows.append(largest_difference(name, stored, again))
         rows += [
             AuditRow(
                 name,
-                TRIANGLE,
                 alpha_claim(layer.name) if name == "alpha" else "",
                 layer=f"{experiment} {layer.name}",
                 stored=old,
@@ -76,7 +69,6 @@ def rank_model_rows(stored: RankModels, experiments: Sequence[Triangle] | None) 
     return [
         AuditRow(
             "share of layers whose smallest BIC is log-normal",
-            RANK_MODELS,
             "B12",
             paper="21 of 24 layers (0.875)",
             stored=share(win == "lognormal" for win in wins),
@@ -108,7 +100,6 @@ def _transfer_rows(layers: Named, refits: Sequence[dict[str, float]]) -> list[Au
     return [
         AuditRow(
             "median |s - alpha gamma| / |s|, as stored",
-            TRIANGLE,
             "B11",
             paper=_TRANSFER,
             stored=median(layer.triangle_relative_error for _, layer in layers),
@@ -118,7 +109,6 @@ def _transfer_rows(layers: Named, refits: Sequence[dict[str, float]]) -> list[Au
         ),
         AuditRow(
             "median |s - alpha gamma| / |s|, equal entries",
-            TRIANGLE,
             "B11",
             paper=_TRANSFER,
             recomputed=median(abs(t.s - t.alpha * t.gamma) / abs(t.s) for t in fits),
@@ -127,7 +117,6 @@ def _transfer_rows(layers: Named, refits: Sequence[dict[str, float]]) -> list[Au
         ),
         AuditRow(
             "median error left by residuals of random direction",
-            TRIANGLE,
             "B11",
             recomputed=median(free_error(t) for t in fits),
             note="what least squares gives for free at the observed R^2",
@@ -148,7 +137,6 @@ def _weight_row(layers: Named) -> AuditRow:
     below = [sum(gap < 0 for gap in gaps) for gaps in (old, again)]
     return AuditRow(
         "median of the weights' decay exponent minus s",
-        TRIANGLE,
         "B22",
         paper="below s",
         stored=median(old),

@@ -10,6 +10,7 @@ from matplotlib.ticker import MultipleLocator
 from spectral_laws.palette import FAINT, GROUP_COLORS
 from spectral_laws.plotting.curvature.layer_panels import layer_panels, layers_by_model
 from spectral_laws.plotting.curvature.panels import (
+    NO_FIT,
     group_handles,
     main_rows,
     median_handle,
@@ -121,6 +122,5 @@ def _handles(rows: pd.DataFrame) -> list[Line2D]:
         Line2D([], [], color="0.7", linewidth=5, solid_capstyle="butt", label="paper"),
     ]
     if (rows["status"] != "fit").any():
-        label = "no fit (n < 5 entries)"
-        handles.append(Line2D([], [], color=FAINT, marker="x", linestyle="none", label=label))
+        handles.append(Line2D([], [], color=FAINT, marker="x", linestyle="none", label=NO_FIT))
     return handles

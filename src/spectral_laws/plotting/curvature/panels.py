@@ -12,17 +12,16 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 from numpy.typing import ArrayLike
 
 from spectral_laws.errors import DataError
+from spectral_laws.fitting.loglog import MINIMUM_POINTS
 from spectral_laws.palette import FAINT, GROUP_COLORS, ROLE_GROUPS, ROLE_NAMES
 from spectral_laws.plotting.style import SMALL, label_decades
 from spectral_laws.plotting.tables import plural, summarise_seeds
+from spectral_laws.settings.roles import MAIN
 
-LAYER = ("model", "seed", "layer_index", "layer", "kind", "role")
-"""Columns that name a layer of one training."""
-MAIN = "architectures"
-"""Experiment whose models the figures of all layers are drawn from."""
 _NARROW = 0.75  # decades below which powers of ten leave an axis without labels
 DASHED = (0, (4, 2))
 """Dash of reference levels."""
+NO_FIT = f"no fit (n < {MINIMUM_POINTS} entries)"
 PAPER_ERROR = 1.6
 """Median of |s - alpha gamma| / |s| in the paper, percent."""
 

@@ -10,12 +10,17 @@ from numpy.typing import NDArray
 from spectral_laws.errors import DataError
 from spectral_laws.palette import FAINT, GROUP_COLORS, THEORY
 from spectral_laws.plotting.corners import write_corner
-from spectral_laws.plotting.curvature.panels import check_roles, label_logarithmic, main_rows
+from spectral_laws.plotting.curvature.panels import (
+    NO_FIT,
+    check_roles,
+    label_logarithmic,
+    main_rows,
+)
 from spectral_laws.plotting.style import COLUMN_WIDTH, SMALL, TEXT_WIDTH, minus, styled
 from spectral_laws.plotting.tables import shorten
+from spectral_laws.settings.roles import MLP
 
 _GUIDE = (0, (1, 1.5))
-_TRANSFORMER = ("attention_qkv", "mlp_up", "mlp_down")
 
 
 @styled
@@ -106,7 +111,9 @@ def pick_layers(rows: pd.DataFrame) -> list[str]:
     layers = rows.drop_duplicates("layer").sort_values("layer_index")
     heads = layers.loc[layers["kind"] == "head", "layer"].tolist()
     body = layers.loc[layers["kind"] != "head", "layer"].tolist()
-    by_role = [layers.loc[layers["role"] == role, "layer"].tolist() for role in _TRANSFORMER]
+    by_role = [
+        layers.loc[layers["role"] == role, "layer"].tolist() for role in ("attention_qkv", *MLP)
+    ]
     if all(by_role):
         return [names[len(names) // 2] for names in by_role] + heads[-1:]
     convolutions = layers.loc[layers["kind"] == "conv", "layer"].tolist()
@@ -136,7 +143,7 @@ def _draw_layer(axis: Axes, rows: pd.DataFrame, fits: pd.DataFrame, *, with_mode
         interval = f"{fit['alpha']:.2f} [{fit['alpha_low']:.2f}, {fit['alpha_high']:.2f}]"
         title = rf"$\alpha$ = {minus(interval)}"
     else:
-        title = "no fit (n < 5 entries)"
+        title = NO_FIT
     axis.set_title(f"{layer}\n{title}", fontsize=SMALL + 0.5 * (not with_model))
     if positive.any():
         axis.set(xscale="log", yscale="log")

@@ -18,6 +18,7 @@ from spectral_laws.fitting.recovery_windows import (
     law_of_error,
     tail_law,
 )
+from spectral_laws.fitting.slopes import slope
 from spectral_laws.palette import LAYER_COLORS, LAYER_NAMES, THEORY
 from spectral_laws.plotting.power_fits import Bootstrap, seed_slope
 from spectral_laws.plotting.recovery.panels import (
@@ -127,7 +128,7 @@ def tail_exponent(rows: pd.DataFrame) -> float:
     first, sizes = rows.iloc[0], rows["sample_size"]
     width, gamma = int(first["n_directions"]), float(first["gamma"])
     law = tail_law(sizes.min(), sizes.max(), float(first["feature_dimension"]), width, gamma)
-    return float(np.polyfit(*law, 1)[0])
+    return slope(*law)
 
 
 def measured_exponents(metrics: pd.DataFrame, *, bootstrap: Bootstrap) -> list[MeasuredExponent]:
@@ -142,11 +143,11 @@ def measured_exponents(metrics: pd.DataFrame, *, bootstrap: Bootstrap) -> list[M
         if gamma in (0.0, CRITICAL) or rows["sample_size"].nunique() < MINIMUM_SIZES:
             continue
         values = rows.assign(value=law_of_error(rows["mse"].to_numpy(np.float64), gamma))
-        slope, interval = seed_slope(values, "value", bootstrap=bootstrap)
-        if not math.isnan(slope):
+        exponent, interval = seed_slope(values, "value", bootstrap=bootstrap)
+        if not math.isnan(exponent):
             width, tail = int(group["n_directions"].iloc[0]), tail_exponent(rows)
             found.append(
-                MeasuredExponent(study, int(dimension), gamma, width, slope, interval, tail)
+                MeasuredExponent(study, int(dimension), gamma, width, exponent, interval, tail)
             )
     return found
 

@@ -8,6 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from spectral_laws.errors import DataError
+from spectral_laws.fitting.slopes import common_slope, log_of
 from spectral_laws.palette import DEGREE_COLORS, FAINT
 from spectral_laws.plotting.recovery.panels import (
     GUIDE,
@@ -19,7 +20,7 @@ from spectral_laws.plotting.recovery.panels import (
     of_largest_dimension,
     seed_range,
 )
-from spectral_laws.plotting.style import COLUMN_WIDTH, empty_panel, markers, styled
+from spectral_laws.plotting.style import COLUMN_WIDTH, empty_panel, markers, minus, styled
 from spectral_laws.plotting.tables import groups, summarise_seeds
 
 _TEACHER = ["study", "dimension", "seed"]
@@ -170,21 +171,14 @@ def _draw_norm(axis: Axes, table: pd.DataFrame, confidence: float) -> None:
     finish_logarithmic(axis)
 
 
-def common_slope(rows: pd.DataFrame, x: str, y: str, by: list[str]) -> float:
-    """Least-squares slope of log y on log x, one intercept per group; NaN without two x in any."""
-    logs = rows[[x, y]].astype(np.float64).apply(np.log)
-    dx, dy = (logs[name] - logs.groupby([rows[b] for b in by])[name].transform("mean")
-              for name in (x, y))  # fmt: skip
-    return float((dx * dy).sum() / (dx**2).sum()) if (dx**2).sum() > 0 else math.nan
-
-
 def _slopes(rows: pd.DataFrame, x: str, y: str, by: list[str]) -> str:
-    """Common slopes of the degrees in words."""
-    found = {degree: common_slope(group, x, y, by) for (degree,), group in groups(rows, "degree")}
-    texts = [
-        rf"{slope:.2f} ($q$ = {degree})" for degree, slope in found.items() if not math.isnan(slope)
-    ]  # fmt: skip
-    return ", ".join(texts).replace("-", "\N{MINUS SIGN}")
+    """Slopes of log y on log x of the degrees in words, one intercept per group of ``by``."""
+    texts = []
+    for (degree,), group in groups(rows, "degree"):
+        slope = common_slope(log_of(group, x), log_of(group, y), group, by)
+        if not math.isnan(exponent := slope(np.arange(len(group)))):
+            texts.append(rf"{exponent:.2f} ($q$ = {degree})")
+    return minus(", ".join(texts))
 
 
 def _first_study(table: pd.DataFrame, rows: pd.DataFrame) -> str:

@@ -8,6 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from spectral_laws.fitting.slopes import joint_slopes
 from spectral_laws.palette import FAINT, THEORY
 from spectral_laws.plotting.recovery.panels import (
     GUIDE,
@@ -119,7 +120,7 @@ def _draw_constants(
     axis.set_ylabel(r"$n^*_i\,\lambda_i^2\,/\,D$")
     finish_logarithmic(axis)
     title = f"(b) half-recovery, {seed_range(pd.concat([crossings, true]))}"
-    slopes = joint_slopes(crossings)
+    slopes = threshold_slopes(crossings)
     if slopes is not None:
         name, strength, size = slopes
         title += (
@@ -138,14 +139,11 @@ def thinned(count: int) -> list[int]:
     return sorted({round(k) for k in np.geomspace(1, count, 16)})
 
 
-def joint_slopes(crossings: pd.DataFrame) -> tuple[str, float, float] | None:
-    """Exponents of n*_i in 1/lambda_i^2 and in D, fitted together as in the claims.
+def threshold_slopes(crossings: pd.DataFrame) -> tuple[str, float, float] | None:
+    """A study and its exponents of n*_i in 1/lambda_i^2 and D; None if they cannot be told apart.
 
     Of the study of degree 2 with the most directions of those with several d, over the directions
     that every seed recovers.
-
-    Returns:
-        Name of the study and both exponents; None where they cannot be told apart.
     """
     quadratic = crossings[crossings["degree"] == 2]
     several = quadratic[quadratic.groupby("study")["dimension"].transform("nunique") > 1]
@@ -153,10 +151,8 @@ def joint_slopes(crossings: pd.DataFrame) -> tuple[str, float, float] | None:
         return None
     name = str(several.groupby("study")["n_directions"].mean().idxmax())
     kept = complete(several[several["study"] == name], "half_recovery")
-    logs = [-2 * np.log(kept["weight"].abs()), np.log(kept["feature_dimension"])]
-    design = np.column_stack([np.ones(len(kept)), *logs])
-    solution, _, rank, _ = np.linalg.lstsq(design, np.log(kept["half_recovery"]), rcond=1e-10)
-    return (name, float(solution[1]), float(solution[2])) if rank == 3 else None
+    strength, size = joint_slopes(kept, "half_recovery")(np.arange(len(kept)))
+    return None if np.isnan(strength) else (name, float(strength), float(size))
 
 
 def constants(rows: pd.DataFrame, value: str, confidence: float) -> pd.DataFrame:
