@@ -13,15 +13,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-PICTURE = Path("docs/pipeline.svg")
-COLORS = {
-    "recovery": "#0173b2",
-    "curvature": "#de8f05",
-    "optimizers": "#029e73",
-    "claims": "#5f5f5f",
-}
-"""The parts, which are named after their rule files, in the colours of the figures."""
+from spectral_laws.palette import PART_COLORS
 
+PICTURE = Path("docs/pipeline.svg")
 Nodes = dict[str, tuple[str, str]]
 Edges = set[tuple[str, str]]
 
@@ -44,7 +38,7 @@ def read_graph(rulegraph: str, rules: Path) -> tuple[Nodes, Edges]:
     figures = {
         name: f"figures_{part}"
         for name in names.values()
-        for part in COLORS
+        for part in PART_COLORS
         if re.match(f"plot_{part}(_|$)", name)
     }
     edges = _shortened({(figures.get(a, a), figures.get(b, b)) for a, b in edges})
@@ -54,7 +48,7 @@ def read_graph(rulegraph: str, rules: Path) -> tuple[Nodes, Edges]:
         for edge in edges
         for node in edge
     }
-    for part in COLORS:
+    for part in PART_COLORS:
         count = [*figures.values()].count(f"figures_{part}")
         nodes[f"figures_{part}"] = (part, "1 figure" if count == 1 else f"{count} figures")
     return nodes, edges
@@ -63,7 +57,7 @@ def read_graph(rulegraph: str, rules: Path) -> tuple[Nodes, Edges]:
 def _parts_of_rules(folder: Path) -> dict[str, str]:
     return {
         rule: part
-        for part in COLORS
+        for part in PART_COLORS
         for rule in re.findall(r"^rule (\w+):", (folder / f"{part}.smk").read_text(), re.MULTILINE)
     }
 
@@ -90,7 +84,7 @@ def to_dot(nodes: Nodes, edges: Edges) -> str:
         'fontsize=11, penwidth=1.2, margin="0.07,0.04", height=0.3, width=0.3];',
         "edge [arrowsize=0.5, penwidth=0.8];",
     ]
-    for part, color in COLORS.items():
+    for part, color in PART_COLORS.items():
         corner = "labelloc=b; labeljust=r;" if part == "claims" else "labeljust=l;"
         lines += [
             f'subgraph cluster_{part} {{ label={part}; {corner} color="{color}";',
@@ -105,7 +99,7 @@ def to_dot(nodes: Nodes, edges: Edges) -> str:
     for a, b in sorted(edges):
         # Recovery is short: longer edges to the claims move it to the middle.
         length = 3 if nodes[a][0] == "recovery" != nodes[b][0] else 1
-        lines.append(f'{a} -> {b} [color="{COLORS[nodes[a][0]]}", minlen={length}];')
+        lines.append(f'{a} -> {b} [color="{PART_COLORS[nodes[a][0]]}", minlen={length}];')
     return "\n".join([*lines, "}"])
 
 

@@ -12,6 +12,10 @@ MEASURED = _BLUE
 OUTLIER = _RED
 THEORY = "0.1"
 FAINT = "0.55"
+PART_COLORS = {
+    "recovery": _BLUE, "curvature": _ORANGE, "optimizers": _GREEN, "claims": "#5f5f5f",
+}  # fmt: skip
+"""Of the parts of the pipeline, which are named after their rule files."""
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p")
 
 PAPERS = {

@@ -23,20 +23,13 @@ from spectral_laws.fitting.bootstrap import NOMINAL_CLUSTERS, coverage
 from spectral_laws.palette import PAPERS, VERDICT_COLORS
 from spectral_laws.tables.schemas import load_schema
 
+_TEXTS = ("paper", "kind", "statement", "paper_value", "quantity", "accept", "direction")
+
 
 def claims_csv(table: pd.DataFrame) -> str:
     """One row per measurement, beside the claim's texts and regions, four significant digits."""
     claims = pd.DataFrame(
-        {
-            "claim": claim.id,
-            "paper": claim.paper,
-            "kind": claim.kind,
-            "statement": claim.statement,
-            "paper_value": claim.paper_value,
-            "quantity": claim.quantity,
-            "accept": str(claim.accept),
-            "direction": str(claim.direction),
-        }
+        {"claim": claim.id} | {name: str(getattr(claim, name)) for name in _TEXTS}
         for claim in load_claims()
     )
     joined = claims.merge(table, on="claim", how="right", validate="one_to_many")

@@ -8,7 +8,7 @@ import pandas as pd
 
 from spectral_laws.claims.verdicts import Measurement
 from spectral_laws.errors import NoFitError
-from spectral_laws.fitting.bootstrap import Interval, cluster_bootstrap_interval
+from spectral_laws.fitting.bootstrap import cluster_bootstrap_interval
 from spectral_laws.fitting.slopes import Index
 
 
@@ -62,34 +62,6 @@ class Resampling:
     resamples: int
     generator: np.random.Generator
 
-    def interval(
-        self,
-        rows: pd.DataFrame,
-        statistic: Callable[[Index], float],
-        *,
-        cluster: Cluster,
-        strata: Sequence[str] = (),
-    ) -> Interval:
-        """Cluster bootstrap interval of a statistic of row numbers of ``rows``.
-
-        Args:
-            rows: the entries.
-            statistic: function of row numbers, NaN where it has no value.
-            cluster: the independent unit a row belongs to.
-            strata: columns within which the number of clusters is kept.
-
-        Raises:
-            NoFitError: if there are too few clusters.
-        """
-        return cluster_bootstrap_interval(
-            cluster.of(rows),
-            statistic,
-            confidence=self.confidence,
-            resamples=self.resamples,
-            generator=self.generator,
-            strata=rows.groupby(list(strata)).ngroup().to_numpy() if strata else None,
-        )
-
     def measure(
         self,
         rows: pd.DataFrame,
@@ -102,9 +74,17 @@ class Resampling:
         judged: bool = True,
         beside: Mapping[str, Measurement] | None = None,
     ) -> Measurement:
-        """The statistic of all rows with its interval.
+        """The statistic of all rows with its cluster bootstrap interval.
 
-        Arguments as in :meth:`interval` and :class:`Measurement`; ``units`` says what a row is.
+        Args:
+            rows: the entries.
+            statistic: function of row numbers, NaN where it has no value.
+            units: what a row is, in the plural.
+            cluster: the independent unit a row belongs to.
+            strata: columns within which the number of clusters is kept.
+            scope: of the :class:`.Measurement`, as the next two.
+            judged: whether the claim speaks of the quantity.
+            beside: other quantities of the same rows.
 
         Raises:
             NoFitError: if the statistic has no value, or there are too few clusters.
@@ -112,7 +92,14 @@ class Resampling:
         value = float(statistic(np.arange(len(rows))))
         if np.isnan(value):
             raise NoFitError(f"no value from {len(rows)} {units}")
-        interval = self.interval(rows, statistic, cluster=cluster, strata=strata)
+        interval = cluster_bootstrap_interval(
+            cluster.of(rows),
+            statistic,
+            confidence=self.confidence,
+            resamples=self.resamples,
+            generator=self.generator,
+            strata=rows.groupby(list(strata)).ngroup().to_numpy() if strata else None,
+        )
         return Measurement(
             value, interval.low, interval.high, len(rows), units, cluster.count(rows), cluster.name,
             scope, judged, beside or {}, cluster.fewest(rows, strata),

@@ -53,31 +53,20 @@ def left_out_text(count: int, what: str) -> str:
 def widest_study(table: pd.DataFrame, *, minimum: int) -> pd.DataFrame:
     """Rows of the study with the most directions per teacher, of those with enough dimensions.
 
-    Of equals the one with the most dimensions, then the one whose name comes first; so do the
-    next two functions.
-
-    Raises:
-        NoFitError: if none has ``minimum`` dimensions.
+    Of equals the one with the most dimensions, then the one whose name comes first. NoFitError if
+    none has ``minimum`` dimensions; both as in the next two functions.
     """
     return _first(table, _studies(table, minimum), ["directions", "dimensions"])
 
 
 def fixed_width_study(table: pd.DataFrame, *, minimum: int = 3) -> pd.DataFrame:
-    """Rows of the study with the largest dimension, of those with as many directions at every one.
-
-    Raises:
-        NoFitError: if none has ``minimum`` dimensions.
-    """
+    """Rows of the study with the largest dimension, of those with one width at all of theirs."""
     studies = _studies(table, minimum)
     return _first(table, studies[studies["widths"] == 1], ["largest", "dimensions"])
 
 
 def growing_width_study(table: pd.DataFrame, *, minimum: int = 2) -> pd.DataFrame:
-    """Rows of the study with the most dimensions, of those whose width grows with d as d^eps.
-
-    Raises:
-        NoFitError: if none has ``minimum`` dimensions.
-    """
+    """Rows of the study with the most dimensions, of those whose width grows with d as d^eps."""
     studies = _studies(table, minimum)
     return _first(table, studies[studies["widths"] > 1], ["dimensions"])
 

@@ -107,16 +107,9 @@ def _measure_change(
 ) -> Measurement:
     """Summary over layers of ``value`` on one side minus on the other, mean over units.
 
-    Args:
-        sides: by name, the first minus the second: rows with the columns of ``unit``, layer, and
-            value, missing where there is none. Layers are paired by unit and name.
-        resampling: how the interval is made; units are resampled, trainings within each network.
-        unit: the independent unit.
-        summary: ``median`` or ``mean`` over the layers of a unit.
-        scope: of the measurement, to which the number of layers left out is added.
-
-    Raises:
-        NoFitError: if no layer has both, or there are too few units.
+    ``sides`` are, by name, the first minus the second: rows with the columns of ``unit``, layer,
+    and value, missing where there is none. Layers are paired by unit and name. Units are resampled,
+    trainings within each network. To the scope the number of layers left out is added.
     """
     key = [*unit.columns, "layer"]
     after, before = (rows.loc[rows["value"].notna(), [*key, "value"]] for rows in sides.values())

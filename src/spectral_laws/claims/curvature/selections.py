@@ -16,15 +16,9 @@ _NAMED = 3
 def models_of(
     tables: ClaimTables, experiment: str = MAIN, variant: str | float | None = None
 ) -> list[str]:
-    """Names of the networks of an experiment, all or those of one variant.
+    """Names of the networks of an experiment, all or those of one variant; NoFitError if none.
 
-    Args:
-        tables: with the experiments table.
-        experiment: its name.
-        variant: value of the attribute that the experiment varies; text, or a number.
-
-    Raises:
-        NoFitError: if there is none.
+    A variant is a value of the attribute that the experiment varies: text, or a number.
     """
     table = tables.require("experiments")
     rows = table[table["experiment"] == experiment]
@@ -44,11 +38,7 @@ def models_of(
 
 
 def final_layers(tables: ClaimTables, name: str, models: list[str]) -> pd.DataFrame:
-    """Rows of a table of trained networks, measured on the whole batch.
-
-    Raises:
-        NoFitError: if the table is absent or empty.
-    """
+    """Rows of a table (:meth:`.ClaimTables.require`) of trained networks, on the whole batch."""
     table = tables.require(name)
     rows = table[table["model"].isin(models)]
     if "final" in rows.columns:
@@ -59,11 +49,7 @@ def final_layers(tables: ClaimTables, name: str, models: list[str]) -> pd.DataFr
 
 
 def variant_layers(tables: ClaimTables, experiment: str, variant: str | float) -> pd.DataFrame:
-    """Rows of the experiments table for the one trained network of a variant.
-
-    Raises:
-        NoFitError: if there is no such network, or more than one.
-    """
+    """Rows of the experiments table for a variant's one network; NoFitError if not just one."""
     models = models_of(tables, experiment, variant)
     if len(models) > 1:
         raise NoFitError(
@@ -83,11 +69,7 @@ def with_roles(rows: pd.DataFrame, roles: tuple[str, ...] | None) -> pd.DataFram
 
 
 def having(rows: pd.DataFrame, column: str, units: str) -> tuple[pd.DataFrame, str]:
-    """Rows that have a value of ``column``, and the scope of a measurement of them.
-
-    Raises:
-        NoFitError: if there is none.
-    """
+    """Rows that have a value of ``column``, if any, and the scope of a measurement of them."""
     kept = rows[rows[column].notna()].reset_index(drop=True)
     if kept.empty:
         raise NoFitError(f"none of {len(rows)} {units} has a fit")
