@@ -8,9 +8,6 @@ from PIL import Image
 
 from spectral_laws.palette import KIND_COLORS
 from spectral_laws.plotting.style import (
-    COLUMN_WIDTH,
-    TEXT_WIDTH,
-    column_panels,
     house_style,
     label_decades,
     markers,
@@ -79,15 +76,6 @@ def test_user_settings_neither_matter_nor_change():
     with mpl.rc_context({"font.size": 33, "lines.linewidth": 9}):
         assert draw().texts[0].get_text() == "7.0 1.0"
         assert mpl.rcParams["font.size"] == 33
-
-
-@pytest.mark.parametrize(("count", "columns"), [(1, 1), (4, 1), (5, 2), (8, 2)])
-def test_panels_are_one_column_wide(count, columns):
-    figure, axes = column_panels(count, height=1.0, header=0.5)
-    assert len(axes) == len(figure.axes) == count
-    width, height = figure.get_size_inches()
-    assert width == (COLUMN_WIDTH if columns == 1 else TEXT_WIDTH)
-    assert height == 0.5 + -(-count // columns)
 
 
 def luminance(color):

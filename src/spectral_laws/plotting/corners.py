@@ -13,10 +13,7 @@ from spectral_laws.plotting.style import SMALL
 def write_corner(axis: Axes, text: str, *, white: bool = True) -> None:
     """Small text in the corner that holds the fewest points; the limits must be set before.
 
-    Args:
-        axis: where.
-        text: of one or more lines.
-        white: put it on white, where intervals may pass below.
+    On ``white`` where intervals may pass below.
     """
     right, up = np.concatenate([*map(_drawn, axis.lines), np.empty((0, 2))]).T
     width, height = _size(axis, text)

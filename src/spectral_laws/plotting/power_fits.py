@@ -121,13 +121,9 @@ def crossing_fit(
 ) -> PowerFit:
     """:func:`fit_power`, over d, of the n at which the mean over seeds of ``value`` crosses.
 
-    Args:
-        rows: one row per dimension, seed and sample size.
-        value: column that rises with n through ``level``.
-        level: the level.
-        over: divide by the n at which the same mean crosses this lower level: the transition's
-            width, whose logarithm then has the slope on log d.
-        bootstrap: of the intervals; None for no intervals.
+    ``rows`` has one row per dimension, seed and sample size; ``value`` rises with n through
+    ``level``. Divided by the n at which the same mean crosses a lower level ``over`` it is the
+    transition's width, whose logarithm then has the slope on log d.
     """
     dimensions: list[int] = []
     curves: list[tuple[Vector, Vector]] = []
@@ -153,10 +149,8 @@ def seed_slope(
 ) -> tuple[float, tuple[float, float] | None]:
     """Slope of log of the mean over seeds of ``value`` on log n; its interval resamples seeds.
 
-    Args:
-        rows: one row per seed and sample size, of one study and dimension.
-        value: column to average; the slope is NaN where a mean is not positive.
-        bootstrap: of the interval, which is None without, and from fewer than three seeds.
+    ``rows`` has one row per seed and sample size, of one study and dimension. The slope is NaN
+    where a mean is not positive, the interval None from fewer than three seeds.
     """
     # pivot refuses two rows of one seed and sample size, pivot_table would average them
     table = rows.pivot(index="sample_size", columns="seed", values=value)  # noqa: PD010

@@ -121,24 +121,6 @@ def save_figure(figure: Figure, pdf: Path, png: Path, /, **parameters: Any) -> N
             temporary.write_bytes(put_record(drawn.getvalue(), facts))
 
 
-def column_panels(count: int, *, height: float, header: float) -> tuple[Figure, list[Axes]]:
-    """A figure of ``count`` panels, each one column wide: one column up to four, then two.
-
-    Args:
-        count: number of panels.
-        height: of a panel, inches.
-        header: height left above the panels for a common legend, inches.
-    """
-    columns = 1 if count <= 4 else 2
-    rows = math.ceil(count / columns)
-    width = COLUMN_WIDTH if columns == 1 else TEXT_WIDTH
-    figure = Figure(figsize=(width, rows * height + header), layout="constrained")
-    axes = list(figure.subplots(rows, columns, squeeze=False).flat)
-    for spare in axes[count:]:
-        spare.remove()
-    return figure, axes[:count]
-
-
 def label_decades(axes: Axes) -> None:
     """Label logarithmic axes at powers of ten, or also between them where few are in view."""
     for axis, (low, high) in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):
@@ -201,8 +183,9 @@ def markers(keys: Iterable[Key]) -> dict[Key, str]:
     return {name: MARKERS[i % len(MARKERS)] for i, name in enumerate(names)}
 
 
-def empty_panel(axis: Axes, text: str) -> None:
+def empty_panel(axis: Axes, text: str, *, title: str = "") -> None:
     """A panel that says why there is nothing in it."""
+    axis.set_title(title)
     axis.set(xscale="linear", yscale="linear")
     axis.set(xticks=[], yticks=[], xlabel="", ylabel="")
     for spine in axis.spines.values():

@@ -18,6 +18,7 @@ from spectral_laws.plotting.curvature.panels import (
     seed_medians,
     some_fits,
 )
+from spectral_laws.plotting.marks import bar_lengths
 from spectral_laws.plotting.style import SMALL, styled, widened
 from spectral_laws.plotting.tables import groups, plural, seed_count, shorten
 
@@ -72,11 +73,13 @@ def _medians(fits: pd.DataFrame, confidence: float) -> pd.DataFrame:
 def _draw_medians(axis: Axes, summary: pd.DataFrame) -> None:
     """Large points with intervals over seeds, on the range that the paper has."""
     reference(axis, 1, 2, horizontal=False)
+    bars = bar_lengths(summary)
     for y, (_, row) in enumerate(summary.iterrows()):
-        ends = [[max(row["centre"] - row["low"], 0)], [max(row["high"] - row["centre"], 0)]]
-        axis.errorbar(row["centre"], y, xerr=ends, fmt="o", color=GROUP_COLORS[row["group"]],
-                      markersize=3.8, markeredgecolor="black", ecolor="black", elinewidth=0.8,
-                      capsize=1.6, zorder=4)  # fmt: skip
+        axis.errorbar(
+            row["centre"], y, xerr=bars[:, [y]], fmt="o", color=GROUP_COLORS[row["group"]],
+            markersize=3.8, markeredgecolor="black", ecolor="black", elinewidth=0.8, capsize=1.6,
+            zorder=4,
+        )  # fmt: skip
         if row["group"] in PAPER_ALPHAS:
             low, high = PAPER_ALPHAS[row["group"]]
             axis.plot([low - 0.02, high + 0.02], [y, y], color="0.7", linewidth=6,
@@ -92,13 +95,10 @@ def _draw_model(axis: Axes, rows: pd.DataFrame, layers: list[str], seeds: list[i
         y = part["layer"].map(place).to_numpy() + shifts[seed]
         fit = (part["status"] == "fit").to_numpy()
         good = part[fit]
-        centre = good["alpha"].to_numpy()
-        # A percentile interval need not hold the estimate; a bar is never drawn inwards.
-        ends = [centre - good["alpha_low"], good["alpha_high"] - centre]
         axis.errorbar(
-            centre, y[fit], xerr=np.maximum(np.stack(ends), 0), linestyle="none", marker="o",
-            markersize=1.7, markeredgewidth=0, color=GROUP_COLORS[group], elinewidth=0.45,
-            capsize=0,
+            good["alpha"].to_numpy(np.float64), y[fit], xerr=bar_lengths(good, "alpha"),
+            linestyle="none", marker="o", markersize=1.7, markeredgewidth=0,
+            color=GROUP_COLORS[group], elinewidth=0.45, capsize=0,
         )  # fmt: skip
         axis.plot(
             np.full((~fit).sum(), 0.015), y[~fit], "x", color=GROUP_COLORS[group], markersize=2.2,

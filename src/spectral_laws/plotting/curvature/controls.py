@@ -12,10 +12,12 @@ from spectral_laws.plotting.curvature.panels import (
     DASHED,
     check_roles,
     describe_layers,
+    draw_groups,
     draw_strip,
     group_handles,
     label_logarithmic,
     label_roles,
+    label_strips,
     median_handle,
     reference,
     roles_of,
@@ -110,18 +112,15 @@ def _draw_fits(axis: Axes, rows: pd.DataFrame, confidence: float) -> None:
         labels.append(f"{name}\n{text}" + ("" if median is None else f"\nmedian {median[0]:.2f}"))
     axis.plot([0.6, 1.4], [PAPER_R2] * 2, color=THEORY, linestyle=DASHED, linewidth=0.9, zorder=3)
     axis.text(1.43, PAPER_R2, f"paper\n{PAPER_R2:g}", va="center", fontsize=SMALL)
-    axis.set_xticks([0, 1], labels)
-    axis.tick_params(axis="x", length=0)
+    label_strips(axis, labels)
     axis.set(xlim=(-0.6, 1.6), ylabel=r"$R^2$ of log $h$ on log $\sigma$")
     axis.set_title("(b) one point per layer and seed")
 
 
 def _draw_eigenvalues(axis: Axes, leading: pd.DataFrame) -> None:
     kept = leading[(leading["eigenvalue"] > 0) & (leading["directional_curvature"] > 0)]
-    for (group,), part in groups(kept, "group"):
-        axis.plot(part["eigenvalue"], part["directional_curvature"], "o",
-                  color=GROUP_COLORS[group], markeredgecolor="white",
-                  markeredgewidth=0.3)  # fmt: skip
+    draw_groups(axis, kept, kept["eigenvalue"], kept["directional_curvature"],
+                markeredgecolor="white", markeredgewidth=0.3)  # fmt: skip
     if len(kept):
         values = kept[["eigenvalue", "directional_curvature"]].to_numpy(dtype=np.float64)
         _equality(axis, float(values.min()), float(values.max()))

@@ -16,6 +16,7 @@ from spectral_laws.plotting.curvature.panels import (
     reference,
     some_fits,
 )
+from spectral_laws.plotting.marks import bar_lengths
 from spectral_laws.plotting.style import SMALL, styled, widened
 from spectral_laws.plotting.tables import plural, seed_count, shorten, summarise_seeds
 
@@ -104,10 +105,8 @@ def _draw_model(axis: Axes, rows: pd.DataFrame, layers: list[str], confidence: f
         right, left = right + np.maximum(value, 0), left + np.minimum(value, 0)
     if not fits.empty:
         alpha = summarise_seeds(fits, ["layer"], "alpha", confidence=confidence)
-        centre = alpha["centre"].to_numpy()
-        ends = np.stack([centre - alpha["low"], alpha["high"] - centre])
         axis.errorbar(
-            centre, [place[layer] for layer in alpha["layer"]], xerr=np.maximum(ends, 0),
+            alpha["centre"], [place[layer] for layer in alpha["layer"]], xerr=bar_lengths(alpha),
             linestyle="none", marker="o", markersize=2.2, markeredgewidth=0, color="black",
             elinewidth=0.6, capsize=0, zorder=3,
         )  # fmt: skip

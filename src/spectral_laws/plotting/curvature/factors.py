@@ -6,12 +6,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from spectral_laws.palette import GROUP_COLORS, THEORY
+from spectral_laws.palette import THEORY
 from spectral_laws.plotting.corners import write_corner
 from spectral_laws.plotting.curvature.panels import (
     DASHED,
     check_roles,
     describe_layers,
+    draw_groups,
     draw_strip,
     group_handles,
     groups_of,
@@ -21,7 +22,6 @@ from spectral_laws.plotting.curvature.panels import (
     roles_of,
 )
 from spectral_laws.plotting.style import SMALL, TEXT_WIDTH, empty_panel, minus, styled, view_points
-from spectral_laws.plotting.tables import groups
 
 PAPER_R, PAPER_SAME = 0.974, 0.87
 """The paper's correlation of the curvature with sigma^2, and share of layers with the same law."""
@@ -67,14 +67,10 @@ def _draw_curvature(axis: Axes, rows: pd.DataFrame) -> None:
     used = rows[(rows["kronecker"] > 0) & (rows["singular_value"] > 0)]
     title = "(a) Kronecker curvature"
     if len(used) < 3:
-        empty_panel(axis, "No layer has a Kronecker curvature.")
-        axis.set_title(title)
+        empty_panel(axis, "No layer has a Kronecker curvature.", title=title)
         return
-    for (group,), part in groups(used, "group"):
-        axis.plot(
-            part["singular_value"] ** 2, part["kronecker"], "o", color=GROUP_COLORS[group],
-            markersize=1.5, markeredgewidth=0, alpha=0.4, rasterized=True,
-        )  # fmt: skip
+    draw_groups(axis, used, used["singular_value"] ** 2, used["kronecker"], markersize=1.5,
+                markeredgewidth=0, alpha=0.4, rasterized=True)  # fmt: skip
     x = 2 * np.log(used["singular_value"].to_numpy(dtype=np.float64))
     y = np.log(used["kronecker"].to_numpy(dtype=np.float64))
     ends = np.array([x.min(), x.max()])

@@ -5,21 +5,22 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from spectral_laws.palette import FAINT, GROUP_COLORS, THEORY
+from spectral_laws.palette import FAINT, THEORY
 from spectral_laws.plotting.corners import write_corner
 from spectral_laws.plotting.curvature.panels import (
     DASHED,
     PAPER_ERROR,
     describe_layers,
+    draw_groups,
     draw_strip,
     group_handles,
     label_logarithmic,
+    label_strips,
     main_rows,
     median_handle,
     some_fits,
 )
 from spectral_laws.plotting.style import COLUMN_WIDTH, SMALL, styled, view_points
-from spectral_laws.plotting.tables import groups
 
 ERRORS = {
     "error_same": "whole\nbatch",
@@ -70,9 +71,7 @@ def _draw_errors(axis: Axes, fits: pd.DataFrame, confidence: float) -> None:
         text = "none" if median is None else f"{median[0]:.2g} %"
         axis.text(i, 1.0, text, transform=axis.get_xaxis_transform(), ha="center", va="top",
                   fontsize=SMALL + 0.5)  # fmt: skip
-    axis.set_xticks(range(len(ERRORS)), [*ERRORS.values()])
-    axis.tick_params(axis="x", length=0)
-    axis.set_xlim(-0.6, len(ERRORS) - 0.4)
+    label_strips(axis, [*ERRORS.values()])
     axis.set_ylabel(r"$|s-\alpha\gamma|\,/\,|s|$ (%)")
     view_points(axis)
     low, high = axis.get_ylim()
@@ -86,11 +85,8 @@ def _draw_errors(axis: Axes, fits: pd.DataFrame, confidence: float) -> None:
 
 def _draw_pairs(axis: Axes, fits: pd.DataFrame) -> None:
     both = fits[(fits["error_same"] > 0) & (fits["error_free"] > 0)]
-    for (group,), part in groups(both, "group"):
-        axis.plot(
-            100 * part["error_free"], 100 * part["error_same"], "o", color=GROUP_COLORS[group],
-            markersize=2.6, markeredgecolor="white", markeredgewidth=0.2,
-        )  # fmt: skip
+    draw_groups(axis, both, 100 * both["error_free"], 100 * both["error_same"], markersize=2.6,
+                markeredgecolor="white", markeredgewidth=0.2)  # fmt: skip
     axis.set(xscale="log", yscale="log")
     values = 100 * both[["error_free", "error_same"]].to_numpy(dtype=np.float64)
     if values.size:

@@ -11,6 +11,7 @@ from spectral_laws.errors import DataError
 from spectral_laws.palette import FAINT, KIND_COLORS
 from spectral_laws.plotting.corners import write_corner
 from spectral_laws.plotting.curvature.panels import (
+    LAYER,
     describe_layers,
     draw_strip,
     label_logarithmic,
@@ -21,7 +22,7 @@ from spectral_laws.plotting.curvature.panels import (
 )
 from spectral_laws.plotting.style import SMALL, TEXT_WIDTH, empty_panel, minus, styled, view_points
 from spectral_laws.plotting.tables import groups
-from spectral_laws.settings.roles import GAPS, LAYER
+from spectral_laws.settings.roles import GAPS
 
 _EMPIRICAL = {
     "exact/gauss_newton": "exact /\nGauss-Newton",
@@ -109,7 +110,7 @@ def gap_and_distance(rows: pd.DataFrame, exponents: pd.DataFrame, ratio: str) ->
     """
     gaps = rows[(rows["ratio"] == ratio) & (rows["median"] > 0)]
     alphas = exponents.loc[exponents["final"].astype(bool), [*LAYER, "alpha"]].dropna()
-    layers = gaps.merge(alphas, on=LAYER, validate="one_to_one")
+    layers = gaps.merge(alphas, on=list(LAYER), validate="one_to_one")
     return layers.assign(gap=np.log10(layers["median"]).abs(), distance=(layers["alpha"] - 2).abs())
 
 

@@ -14,24 +14,24 @@ from numpy.typing import ArrayLike
 from spectral_laws.errors import DataError
 from spectral_laws.fitting.loglog import MINIMUM_POINTS
 from spectral_laws.palette import FAINT, GROUP_COLORS, ROLE_GROUPS, ROLE_NAMES
+from spectral_laws.plotting.marks import bar_lengths, ends_of
 from spectral_laws.plotting.style import SMALL, label_decades
 from spectral_laws.plotting.tables import plural, summarise_seeds
+from spectral_laws.settings.roles import LAYER as KEY
 from spectral_laws.settings.roles import MAIN
 
 _NARROW = 0.75  # decades below which powers of ten leave an axis without labels
 DASHED = (0, (4, 2))
 """Dash of reference levels."""
+LAYER = (*KEY, "layer", "kind", "role")
+"""Columns that name a layer of one training and say what it is."""
 NO_FIT = f"no fit (n < {MINIMUM_POINTS} entries)"
 PAPER_ERROR = 1.6
 """Median of |s - alpha gamma| / |s| in the paper, percent."""
 
 
 def check_roles(table: pd.DataFrame, *, name: str) -> pd.DataFrame:
-    """The table with a column ``group`` (family of roles), once its roles are known.
-
-    Raises:
-        DataError: if a role is unknown.
-    """
+    """The table with a column ``group`` (family of roles); DataError if a role is unknown."""
     unknown = sorted(set(table["role"].astype(str)) - set(ROLE_GROUPS))
     if unknown:
         raise DataError(f"{name} table: unknown role {', '.join(unknown)}")
@@ -39,11 +39,7 @@ def check_roles(table: pd.DataFrame, *, name: str) -> pd.DataFrame:
 
 
 def main_models(experiments: pd.DataFrame) -> list[str]:
-    """Names of the models of the experiment ``architectures``, in the table's order.
-
-    Raises:
-        DataError: if the experiment is not in the table.
-    """
+    """Names of the models of the experiment ``architectures``, in the table's order, if any."""
     names = experiments.loc[experiments["experiment"] == MAIN, "model"]
     if names.empty:
         raise DataError(f"experiments table: no rows of the experiment {MAIN!r}")
@@ -106,29 +102,14 @@ def seed_medians(
     rows: pd.DataFrame,
     by: Sequence[str],
     value: str,
-    *,
-    confidence: float,
-    logarithmic: bool = False,
-    bounds: tuple[float, float] = (-np.inf, np.inf),
+    **options: Any,  # noqa: ANN401
 ) -> pd.DataFrame:
-    """Median over layers of each seed, then mean and Student's interval over seeds.
+    """Median over layers of each seed, then :func:`.summarise_seeds` with its options.
 
-    Args:
-        rows: one row per layer and seed, without missing values.
-        by: columns that name a group.
-        value: column to summarise.
-        confidence: level of the interval; with one seed low = high = centre.
-        logarithmic: take the mean of logarithms.
-        bounds: the interval is cut to the range the quantity can have.
-
-    Returns:
-        Columns ``by``, centre, low, high and seeds.
+    ``rows`` has one row per layer and seed, without missing values.
     """
-    keys = [*by, "seed"]
-    medians = rows.groupby(keys, sort=True)[value].median().reset_index()
-    return summarise_seeds(
-        medians, by, value, confidence=confidence, logarithmic=logarithmic, bounds=bounds
-    )
+    medians = rows.groupby([*by, "seed"], sort=True)[value].median().reset_index()
+    return summarise_seeds(medians, by, value, **options)
 
 
 def draw_strip(
@@ -138,29 +119,18 @@ def draw_strip(
     value: str,
     *,
     color: str,
-    confidence: float,
     width: float = 0.5,
     logarithmic: bool = False,
-    bounds: tuple[float, float] = (-np.inf, np.inf),
+    **options: Any,  # noqa: ANN401
 ) -> tuple[float, float, float] | None:
     """Layers as faint points around ``place``; their median with its interval over seeds.
 
     Points are set beside each other in the order of their values, so that the same table gives
-    the same picture.
-
-    Args:
-        axis: where.
-        place: abscissa.
-        rows: one row per layer and seed.
-        value: column to draw; rows where it is missing are left out.
-        color: of the points.
-        confidence: level of the interval of the median.
-        width: of the strip.
-        logarithmic: the value is on a logarithmic axis; rows that are not positive are left out.
-        bounds: the interval is cut to the range the quantity can have.
+    the same picture. Rows without a value are left out; those that are not positive, if
+    ``logarithmic``. ``options`` are those of :func:`.summarise_seeds`.
 
     Returns:
-        Median and its interval (:func:`seed_medians`); None where no row has a value.
+        Median and its interval; None where no row has a value.
     """
     kept = rows[rows[value].notna()]
     if logarithmic:
@@ -173,17 +143,9 @@ def draw_strip(
         place + width * (golden - 0.5), y, "o", color=color, markersize=1.8, alpha=0.6,
         markeredgewidth=0, zorder=2,
     )  # fmt: skip
-    one = seed_medians(
-        kept.assign(_all=0),
-        ["_all"],
-        value,
-        confidence=confidence,
-        logarithmic=logarithmic,
-        bounds=bounds,
-    )
+    one = seed_medians(kept.assign(_all=0), ["_all"], value, logarithmic=logarithmic, **options)
     draw_medians(axis, place, one, color=color)
-    centre, low, high = (float(one[name].iloc[0]) for name in ("centre", "low", "high"))
-    return centre, low, high
+    return ends_of(one)
 
 
 def draw_medians(
@@ -195,20 +157,37 @@ def draw_medians(
     **line: Any,  # noqa: ANN401
 ) -> None:
     """Columns centre, low and high of ``summary`` with their intervals, in front of everything."""
-    centre, low, high = (summary[name].to_numpy(np.float64) for name in ("centre", "low", "high"))
     style: dict[str, Any] = {
         "marker": "o", "markersize": 3.8, "markeredgecolor": "black", "ecolor": "black",
         "elinewidth": 0.8, "capsize": 1.6, "zorder": 4, "linestyle": "none",
     }  # fmt: skip
-    ends = np.maximum(np.stack([centre - low, high - centre]), 0.0)
-    axis.errorbar(np.atleast_1d(x), centre, yerr=ends, color=color, **(style | line))
+    bars = bar_lengths(summary)
+    axis.errorbar(np.atleast_1d(x), summary["centre"], yerr=bars, color=color, **(style | line))
+
+
+def label_strips(axis: Axes, labels: Sequence[str], **text: Any) -> None:  # noqa: ANN401
+    """Name the strips of a panel, which stand at 0, 1, ..., below it."""
+    axis.set_xticks(range(len(labels)), labels, **text)
+    axis.tick_params(axis="x", length=0)
+    axis.set_xlim(-0.6, len(labels) - 0.4)
 
 
 def label_roles(axis: Axes, roles: Sequence[str]) -> None:
     """Name the roles below a panel whose strips stand at 0, 1, ..."""
-    axis.set_xticks(range(len(roles)), [ROLE_NAMES[role] for role in roles], fontsize=SMALL)
-    axis.tick_params(axis="x", length=0)
-    axis.set_xlim(-0.6, len(roles) - 0.4)
+    label_strips(axis, [ROLE_NAMES[role] for role in roles], fontsize=SMALL)
+
+
+def draw_groups(
+    axis: Axes,
+    rows: pd.DataFrame,
+    x: pd.Series,
+    y: pd.Series,
+    **line: Any,  # noqa: ANN401
+) -> None:
+    """Points in the colours of their families of roles."""
+    for group in sorted(rows["group"].unique()):
+        mine = rows["group"] == group
+        axis.plot(x[mine], y[mine], "o", color=GROUP_COLORS[group], **line)
 
 
 def roles_of(rows: pd.DataFrame) -> list[str]:

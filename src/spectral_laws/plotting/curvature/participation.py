@@ -12,6 +12,7 @@ from spectral_laws.plotting.corners import write_corner
 from spectral_laws.plotting.curvature.panels import (
     check_roles,
     describe_layers,
+    draw_groups,
     draw_medians,
     draw_strip,
     fitted,
@@ -22,7 +23,7 @@ from spectral_laws.plotting.curvature.panels import (
     reference,
 )
 from spectral_laws.plotting.style import SMALL, TEXT_WIDTH, empty_panel, styled, view_points
-from spectral_laws.plotting.tables import groups, seed_count, summarise_seeds
+from spectral_laws.plotting.tables import seed_count, summarise_seeds
 
 _REACH = 3.0  # times the largest participation ratio: larger bounds are not drawn
 
@@ -63,12 +64,9 @@ def _draw_bound(axis: Axes, fits: pd.DataFrame) -> None:
     finite = fits[fits["participation_bound"].notna()]
     edge = _REACH * float(fits["participation_ratio"].max())
     far = finite["participation_bound"] > edge
-    for (group,), part in groups(finite[~far], "group"):
-        axis.plot(
-            part["participation_bound"], part["participation_ratio"], "o",
-            color=GROUP_COLORS[group], markersize=2.6, markeredgecolor="white",
-            markeredgewidth=0.2,
-        )  # fmt: skip
+    near = finite[~far]
+    draw_groups(axis, near, near["participation_bound"], near["participation_ratio"],
+                markersize=2.6, markeredgecolor="white", markeredgewidth=0.2)  # fmt: skip
     infinite = len(fits) - len(finite)
     text = [f"bound above {edge:.0f} (not drawn): {far.sum()}"] if far.any() else []
     text += [f"bound infinite: {infinite}"] if infinite else []
@@ -109,8 +107,8 @@ def _draw_width(axis: Axes, rows: pd.DataFrame, confidence: float) -> None:
     title = "(c) first layer against width"
     rows = rows[rows["value"].notna()]
     if rows.empty:
-        empty_panel(axis, "The experiment 'width' is not in this preset, or has no fit.")
-        axis.set_title(title)
+        text = "The experiment 'width' is not in this preset, or has no fit."
+        empty_panel(axis, text, title=title)
         return
     first = rows[rows["layer_index"] == rows.groupby("model")["layer_index"].transform("min")]
     summary = summarise_seeds(first, ["value"], "participation_ratio", confidence=confidence)
@@ -131,8 +129,8 @@ def _draw_depth(axis: Axes, rows: pd.DataFrame, confidence: float) -> None:
     title = r"(d) $\alpha$ against depth"
     rows = rows[rows["value"].notna() & (rows["kind"] != "head")]
     if rows.empty:
-        empty_panel(axis, "The experiment 'depth' is not in this preset, or has no fit.")
-        axis.set_title(title)
+        text = "The experiment 'depth' is not in this preset, or has no fit."
+        empty_panel(axis, text, title=title)
         return
     depths = sorted(rows["value"].unique())
     reference(axis, 1, 2)

@@ -19,6 +19,7 @@ from spectral_laws.plotting.curvature.panels import (
     roles_of,
     some_fits,
 )
+from spectral_laws.plotting.marks import bar_lengths
 from spectral_laws.plotting.style import SMALL, TEXT_WIDTH, empty_panel, styled
 from spectral_laws.plotting.tables import shorten, summarise_seeds
 
@@ -105,8 +106,7 @@ def _draw_whole(axis: Axes, fits: pd.DataFrame, y: int, confidence: float) -> No
     won = fits.assign(share=(fits["rank_model"] == "lognormal").astype(float))
     shares = won.groupby(["all", "seed"])["share"].mean().reset_index()
     one = summarise_seeds(shares, ["all"], "share", confidence=confidence, bounds=(0.0, 1.0))
-    centre, low, high = (float(one[name].iloc[0]) for name in ("centre", "low", "high"))
-    axis.errorbar(centre, y, xerr=[[centre - low], [high - centre]], fmt="o", color="white",
+    axis.errorbar(one["centre"], y, xerr=bar_lengths(one), fmt="o", color="white",
                   markeredgecolor="black", ecolor="black", elinewidth=0.8, zorder=4)  # fmt: skip
     ends = [y - 0.45, y + 0.45]
     axis.plot([PAPER_SHARE] * 2, ends, color="white", linewidth=2.4, zorder=3)
@@ -151,8 +151,7 @@ def _draw_example(
     found = widest_margin(fits, law)
     title = f"({letter}) {LAWS[law][0]}"
     if found is None:
-        empty_panel(axis, f"No layer is {LAWS[law][0]} by BIC.")
-        axis.set_title(title)
+        empty_panel(axis, f"No layer is {LAWS[law][0]} by BIC.", title=title)
         return
     fit, margin = found
     keys = ["model", "seed", "epoch", "layer_index"]

@@ -15,6 +15,7 @@ from spectral_laws.plotting.curvature.panels import (
     reference,
     seed_medians,
 )
+from spectral_laws.plotting.marks import bar_lengths
 from spectral_laws.plotting.style import COLUMN_WIDTH, TEXT_WIDTH, empty_panel, styled, view_points
 from spectral_laws.plotting.tables import groups, plural, seed_count, shorten, summarise_seeds
 
@@ -106,10 +107,8 @@ def _draw_winners(axis: Axes, rows: pd.DataFrame, confidence: float) -> None:
 def _draw_line(axis: Axes, summary: pd.DataFrame, *, color: str, marker: str, side: int) -> None:
     shift = 1.5 * side / 72  # inches
     beside = axis.transData + ScaledTranslation(shift, 0, axis.figure.dpi_scale_trans)
-    below = (summary["centre"] - summary["low"]).clip(lower=0)
-    above = (summary["high"] - summary["centre"]).clip(lower=0)
     axis.errorbar(
-        summary["epoch"], summary["centre"], yerr=[below, above], color=color, marker=marker,
+        summary["epoch"], summary["centre"], yerr=bar_lengths(summary), color=color, marker=marker,
         linewidth=0.7, elinewidth=0.6, capsize=0, transform=beside,
     )  # fmt: skip
 

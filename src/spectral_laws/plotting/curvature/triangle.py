@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from numpy.typing import NDArray
 
 from spectral_laws.palette import FAINT, GROUP_COLORS, THEORY
 from spectral_laws.plotting.corners import write_corner
@@ -15,6 +14,7 @@ from spectral_laws.plotting.curvature.panels import (
     main_rows,
     some_fits,
 )
+from spectral_laws.plotting.marks import bar_lengths
 from spectral_laws.plotting.style import COLUMN_WIDTH, markers, styled, widened
 from spectral_laws.plotting.tables import groups, plural, seed_count, shorten
 
@@ -35,21 +35,21 @@ def draw(exponents: pd.DataFrame, experiments: pd.DataFrame) -> Figure:
     axis = figure.subplots()
     symbols = markers(fits["model"])
     for (model, group), part in groups(fits, "model", "group"):
-        x = (part["alpha"] * part["gamma"]).to_numpy()
-        y = part["s"].to_numpy()
+        product = product_interval(part)
+        x, y = product["centre"].to_numpy(np.float64), part["s"].to_numpy(np.float64)
         color = GROUP_COLORS[group]
         axis.errorbar(
             x, y,
-            xerr=_outward(x, *product_interval(part)),
-            yerr=_outward(y, part["s_low"].to_numpy(), part["s_high"].to_numpy()),
+            xerr=bar_lengths(product), yerr=bar_lengths(part, "s"),
             fmt="none", color=color, elinewidth=0.4, capsize=0, alpha=0.25,
         )  # fmt: skip
         axis.plot(
             x, y, symbols[model], color=color, markersize=3.0, markeredgecolor="white",
             markeredgewidth=0.25, zorder=3,
         )  # fmt: skip
-    points = np.concatenate([fits["alpha"] * fits["gamma"], fits["s"]])
-    ends = np.concatenate([*product_interval(fits), fits["s_low"], fits["s_high"]])
+    products = product_interval(fits)
+    points = [*products["centre"], *fits["s"]]
+    ends = [products["low"], products["high"], fits["s_low"], fits["s_high"]]
     limits = widened(points, ends, reach=0.15)
     axis.plot(limits, limits, color=THEORY, linewidth=0.8, zorder=0)
     axis.set(xlim=limits, ylim=limits, aspect="equal")
@@ -59,31 +59,23 @@ def draw(exponents: pd.DataFrame, experiments: pd.DataFrame) -> Figure:
     return figure
 
 
-def product_interval(rows: pd.DataFrame) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def product_interval(rows: pd.DataFrame) -> pd.DataFrame:
     """Interval of alpha gamma to first order, the two intervals combined in quadrature.
 
     low = alpha gamma - sqrt((gamma dalpha)^2 + (alpha dgamma)^2), with dalpha and dgamma the
     distances to the end of the interval on the side that lowers the product; high likewise.
+
+    Returns:
+        Columns centre (the product), low and high.
     """
-    columns = {
-        name: rows[name].to_numpy(dtype=np.float64)
-        for slope in ("alpha", "gamma")
-        for name in (slope, f"{slope}_low", f"{slope}_high")
-    }
-    alpha, gamma = columns["alpha"], columns["gamma"]
-    down, up = np.zeros_like(alpha), np.zeros_like(alpha)
-    for slope, value, factor in (("alpha", alpha, gamma), ("gamma", gamma, alpha)):
-        below, above = value - columns[f"{slope}_low"], columns[f"{slope}_high"] - value
-        down += (factor * np.where(factor >= 0, below, above)) ** 2
-        up += (factor * np.where(factor >= 0, above, below)) ** 2
-    return alpha * gamma - np.sqrt(down), alpha * gamma + np.sqrt(up)
-
-
-def _outward(
-    centre: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    # A percentile interval need not hold the estimate; a bar is never drawn inwards.
-    return np.stack([np.maximum(centre - low, 0), np.maximum(high - centre, 0)])
+    product = rows["alpha"] * rows["gamma"]
+    down, up = 0 * product, 0 * product
+    for slope, factor in (("alpha", rows["gamma"]), ("gamma", rows["alpha"])):
+        below, above = rows[slope] - rows[f"{slope}_low"], rows[f"{slope}_high"] - rows[slope]
+        down += (factor * below.where(factor >= 0, above)) ** 2
+        up += (factor * above.where(factor >= 0, below)) ** 2
+    ends = {"low": product - np.sqrt(down), "high": product + np.sqrt(up)}
+    return pd.DataFrame({"centre": product, **ends})
 
 
 def _summary(fits: pd.DataFrame, rows: pd.DataFrame) -> str:

@@ -14,7 +14,8 @@ from spectral_laws.plotting.curvature.panels import (
     group_handles,
     main_rows,
 )
-from spectral_laws.plotting.style import COLUMN_WIDTH, empty_panel, styled, widened
+from spectral_laws.plotting.marks import bar_lengths
+from spectral_laws.plotting.style import COLUMN_WIDTH, empty_panel, minus, styled, widened
 from spectral_laws.plotting.tables import groups
 
 _TITLES = {
@@ -69,10 +70,9 @@ def _draw(axis: Axes, both: pd.DataFrame, column: str) -> None:
         return
     for (group,), part in groups(kept, "group"):
         color = GROUP_COLORS[group]
-        ends = np.stack([part["s"] - part["s_low"], part["s_high"] - part["s"]])
         errors = part["tail_sigma"].fillna(0) if column == "tail_exponent" else None
         axis.errorbar(
-            part["s"], part[column], xerr=np.maximum(ends, 0), yerr=errors, fmt="none",
+            part["s"], part[column], xerr=bar_lengths(part, "s"), yerr=errors, fmt="none",
             ecolor=color, elinewidth=0.4, capsize=0, alpha=0.25,
         )  # fmt: skip
         axis.plot(part["s"], part[column], "o", color=color, markersize=2.6,
@@ -84,4 +84,4 @@ def _draw(axis: Axes, both: pd.DataFrame, column: str) -> None:
     below = int((kept[column] < kept["s"]).sum())
     difference = float((kept[column] - kept["s"]).median())
     text = f"{below} of {len(kept)} below the line\nmedian difference {difference:.2f}"
-    write_corner(axis, text.replace("-", "\N{MINUS SIGN}"))
+    write_corner(axis, minus(text))

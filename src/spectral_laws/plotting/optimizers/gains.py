@@ -10,6 +10,7 @@ from matplotlib.patches import Patch
 from spectral_laws.errors import DataError
 from spectral_laws.palette import THEORY
 from spectral_laws.plotting.curvature.panels import median_handle
+from spectral_laws.plotting.marks import bar_lengths, ends_of
 from spectral_laws.plotting.optimizers.panels import (
     ACCURACY,
     REFERENCE,
@@ -157,7 +158,7 @@ def _set_view(
     """Holds zero, the paper's band, and all but gains far beyond most others."""
     finite = gains["gain"].dropna().to_numpy(dtype=np.float64)
     typical = float(np.median(np.abs(finite))) if finite.size else 0.0
-    ends = [end for mean in means.values() for end in (mean["low"].iloc[0], mean["high"].iloc[0])]
+    ends = [end for mean in means.values() for end in ends_of(mean)]
     held = np.array([0.0, *finite, *ends])
     low, high = float(held.min()), float(held.max())
     if typical > 0:
@@ -184,10 +185,10 @@ def _draw_method(
                   clip_on=False, zorder=3)  # fmt: skip
     if mean is None:
         return
-    centre, least, most = (float(mean[name].iloc[0]) for name in ("centre", "low", "high"))
+    centre, _, _ = ends_of(mean)
     inside = low <= centre <= high
     if inside:
-        axis.errorbar(centre, place + 0.17, xerr=[[centre - least], [most - centre]],
+        axis.errorbar(centre, place + 0.17, xerr=bar_lengths(mean),
                       ecolor="black", elinewidth=0.8, capsize=1.6, zorder=3.5)  # fmt: skip
     shape = look.marker if inside else "<" if centre < low else ">"
     axis.plot(np.clip(centre, low, high), place + 0.17, shape, color=look.color, markersize=4.2,
@@ -231,8 +232,9 @@ def _gain_text(mean: pd.DataFrame | None, decimals: int) -> str:
     """'+0.72 [0.11, 1.33]', with one seed without interval."""
     if mean is None:
         return "no mean"
-    values = (float(mean[name].iloc[0]) for name in ("centre", "low", "high"))
-    centre, low, high = (round(value, decimals) + 0.0 for value in values)  # no negative zero
+    centre, low, high = (
+        round(value, decimals) + 0.0 for value in ends_of(mean)
+    )  # no negative zero
     interval = f" [{low:.{decimals}f}, {high:.{decimals}f}]" if mean["seeds"].iloc[0] > 1 else ""
     return minus(f"{centre:+.{decimals}f}{interval}")
 

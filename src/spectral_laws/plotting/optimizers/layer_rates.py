@@ -8,7 +8,13 @@ from matplotlib.lines import Line2D
 
 from spectral_laws.errors import DataError
 from spectral_laws.palette import FAINT, THEORY
-from spectral_laws.plotting.curvature.panels import DASHED, draw_medians, median_handle, reference
+from spectral_laws.plotting.curvature.panels import (
+    DASHED,
+    draw_medians,
+    label_strips,
+    median_handle,
+    reference,
+)
 from spectral_laws.plotting.optimizers.panels import divergence_handle
 from spectral_laws.plotting.style import (
     COLUMN_WIDTH,
@@ -51,10 +57,7 @@ def draw(layer_rates: pd.DataFrame, *, confidence: float = 0.95) -> Figure:
         _draw_race(axis, rows, variants, shift, 0.6 * step, colors[race], shapes[race],
                     confidence)  # fmt: skip
     _draw_levels(axis)
-    axis.set_xticks(range(len(variants)), [_label(variant) for variant in variants],
-                    fontsize=SMALL)  # fmt: skip
-    axis.tick_params(axis="x", length=0)
-    axis.set_xlim(-0.6, len(variants) - 0.4)
+    label_strips(axis, [_label(variant) for variant in variants], fontsize=SMALL)
     axis.set_xlabel(r"learning rates $\eta\,(s/\bar{s})^b$ per layer")
     axis.set_ylabel("gain in test accuracy\n(percentage points)")
     handles = [

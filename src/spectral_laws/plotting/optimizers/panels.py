@@ -17,42 +17,25 @@ REFERENCE = "adamw"
 
 @dataclass(frozen=True)
 class Look:
-    """How a method is named and drawn.
-
-    Attributes:
-        name: in legends.
-        color: on white.
-        marker: apart from those of the other methods where there are at most eight.
-    """
+    """How a method is named in legends and drawn."""
 
     name: str
     color: str
-    marker: str
+    marker: str  # apart from those of the other methods where there are at most eight
 
 
 @dataclass(frozen=True)
 class Measure:
-    """What the trainings of a race are judged by.
+    """What the trainings of a race are judged by."""
 
-    Attributes:
-        column: of the table of the race.
-        scale: factor from the table's unit to the figure's.
-        sign: 1 where more is better, -1 where less is.
-        label: of an axis of the quantity.
-        gain: of an axis of its differences, positive where they are better.
-        sample: what the mean is over.
-        bounds: of the quantity, in the figure's unit.
-        decimals: of a printed difference.
-    """
-
-    column: str
-    scale: float
-    sign: int
-    label: str
-    gain: str
-    sample: str
-    bounds: tuple[float, float]
-    decimals: int
+    column: str  # of the table of the race
+    scale: float  # factor from the table's unit to the figure's
+    sign: int  # 1 where more is better, -1 where less is
+    label: str  # of an axis of the quantity
+    gain: str  # of an axis of its differences, positive where they are better
+    sample: str  # what the mean is over
+    bounds: tuple[float, float]  # of the quantity, in the figure's unit
+    decimals: int  # of a printed difference
 
 
 ACCURACY = Measure(

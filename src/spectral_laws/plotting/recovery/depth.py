@@ -27,6 +27,8 @@ from spectral_laws.plotting.style import TEXT_WIDTH, markers, styled
 from spectral_laws.plotting.tables import summarise_seeds
 
 _KERNELS = ("polynomial", "arc_cosine", "rbf")
+_STUDIES = (("depth_linear", "smoothing"), ("depth_quadratic", "wide"))
+"""Studies of degree 1 and 2: of the kernels, and of the spectral method with one width at all d."""
 _LEVEL = 0.5
 _BELOW = r"$\downarrow$"  # mark at the lower edge
 _FLOOR = 1e-4  # a kernel that holds the target exactly goes down to rounding
@@ -38,10 +40,6 @@ def draw(
     directions: pd.DataFrame,
     baselines: pd.DataFrame,
     *,
-    linear: str = "depth_linear",
-    quadratic: str = "depth_quadratic",
-    spectral_linear: str = "smoothing",
-    spectral_quadratic: str = "wide",
     confidence: float = 0.95,
     resamples: int = 2000,
 ) -> Figure:
@@ -56,8 +54,7 @@ def draw(
     bootstrap = Bootstrap(confidence, resamples)
     figure = Figure(figsize=(TEXT_WIDTH, 6.2), layout="constrained")
     axes = figure.subplots(2, 2)
-    pairs = (linear, spectral_linear), (quadratic, spectral_quadratic)
-    for column, (deep, spectral) in enumerate(pairs):
+    for column, (deep, spectral) in enumerate(_STUDIES):
         kernels = of_study(baselines, deep, name="baselines")
         overlaps = of_study(directions, spectral, name="directions")
         _draw_sizes(axes[0, column], kernels, overlaps, "ab"[column], bootstrap)

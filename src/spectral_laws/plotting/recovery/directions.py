@@ -14,7 +14,6 @@ from spectral_laws.plotting.recovery.panels import (
     GUIDE,
     STEPS,
     describe,
-    direction_colors,
     dodged,
     draw_guide,
     draw_points,
@@ -25,7 +24,7 @@ from spectral_laws.plotting.recovery.panels import (
     spread,
     staircases,
 )
-from spectral_laws.plotting.style import TEXT_WIDTH, markers, styled
+from spectral_laws.plotting.style import TEXT_WIDTH, markers, ordered_colors, styled
 from spectral_laws.plotting.tables import summarise_seeds
 
 _SHOWN = 6
@@ -90,7 +89,7 @@ def draw(
 
 def _draw_directions(overlap: Axes, angle: Axes, rows: pd.DataFrame, confidence: float) -> None:
     shown = spread(rows["direction"], shown=_SHOWN)
-    colors, symbols = direction_colors(shown), markers(shown)
+    colors, symbols = ordered_colors(shown, palette="plasma"), markers(shown)
     ends = rows["ratio"].min(), rows["ratio"].max()
     for direction in shown:
         mine = rows[rows["direction"] == direction]

@@ -8,13 +8,12 @@ from spectral_laws.palette import FEATURES
 from spectral_laws.plotting.recovery.panels import (
     draw_curve,
     finish_logarithmic,
-    gamma_colors,
     kind_handle,
     of_largest_dimension,
     of_layer,
     seed_range,
 )
-from spectral_laws.plotting.style import COLUMN_WIDTH, markers, styled
+from spectral_laws.plotting.style import COLUMN_WIDTH, markers, ordered_colors, styled
 
 
 @styled
@@ -28,7 +27,7 @@ def draw(metrics: pd.DataFrame, *, prefix: str = "gamma_", confidence: float = 0
     rows = gamma_studies(metrics, prefix)
     rows = of_largest_dimension(of_layer(rows, "independent"))
     gammas = sorted(rows["gamma"].unique())
-    colors, symbols = gamma_colors(gammas), markers(gammas)
+    colors, symbols = ordered_colors(gammas, palette="magma"), markers(gammas)
     figure = Figure(figsize=(COLUMN_WIDTH, 4.3), layout="constrained")
     axes = figure.subplots(2, 1, sharex=True)
     panels = (

@@ -9,7 +9,6 @@ from spectral_laws.palette import FAINT
 from spectral_laws.plotting.recovery.panels import (
     STEPS,
     describe,
-    dimension_colors,
     draw_curve,
     finish_logarithmic,
     kind_handle,
@@ -18,7 +17,7 @@ from spectral_laws.plotting.recovery.panels import (
     size_handles,
     staircases,
 )
-from spectral_laws.plotting.style import COLUMN_WIDTH, markers, styled
+from spectral_laws.plotting.style import COLUMN_WIDTH, markers, ordered_colors, styled
 
 
 @styled
@@ -32,7 +31,7 @@ def draw(metrics: pd.DataFrame, *, study: str = "quadratic", confidence: float =
     rows = of_study(metrics, study, name="metrics")
     independent, same = of_layer(rows, "independent"), of_layer(rows, "same_sample")
     dimensions = sorted(rows["dimension"].unique())
-    colors, symbols = dimension_colors(dimensions), markers(dimensions)
+    colors, symbols = ordered_colors(dimensions), markers(dimensions)
     figure = Figure(figsize=(COLUMN_WIDTH, 5.6), layout="constrained")
     axes = figure.subplots(3, 1, sharex=True)
     panels = (

@@ -15,7 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 from spectral_laws.errors import DataError
 from spectral_laws.fitting.recovery_windows import squared_weights
 from spectral_laws.palette import FAINT, FEATURES
-from spectral_laws.plotting.style import label_decades, ordered_colors, widened
+from spectral_laws.plotting.marks import bar_lengths
+from spectral_laws.plotting.style import label_decades, widened
 from spectral_laws.plotting.tables import plural, summarise_seeds
 
 _REACH = 0.4  # intervals are followed for this share of the range of the points
@@ -28,11 +29,7 @@ Vector = NDArray[np.float64]
 
 
 def of_study(table: pd.DataFrame, study: str, *, name: str) -> pd.DataFrame:
-    """The rows of one study.
-
-    Raises:
-        DataError: if there are none; the message says which studies there are.
-    """
+    """The rows of one study; a DataError names those there are if it is not among them."""
     rows = table[table["study"] == study]
     if rows.empty:
         known = ", ".join(dict.fromkeys(table["study"]))
@@ -101,15 +98,11 @@ def draw_points(
     **line: Any,  # noqa: ANN401
 ) -> None:
     """Means over seeds with their intervals, from :func:`.tables.summarise_seeds`."""
-    centre = points["centre"].to_numpy(dtype=np.float64)
-    below = np.maximum(centre - points["low"].to_numpy(dtype=np.float64), 0)
-    above = np.maximum(points["high"].to_numpy(dtype=np.float64) - centre, 0)
     style: dict[str, Any] = {"linestyle": "none", "marker": "o", "elinewidth": 0.6, "capsize": 0}
     if hollow:
         style |= {"markerfacecolor": "white"}
-    axis.errorbar(
-        np.asarray(x), centre, yerr=np.stack([below, above]), **({"zorder": 3} | style | line)
-    )
+    bars = bar_lengths(points)
+    axis.errorbar(x, points["centre"], yerr=bars, **({"zorder": 3} | style | line))
 
 
 def draw_curve(
@@ -126,18 +119,9 @@ def draw_curve(
 ) -> None:
     """One measured quantity of one d against n as points, and its prediction as a line.
 
-    Both are means over seeds, geometric ones where ``logarithmic``, and both are moved aside.
-
-    Args:
-        axis: where.
-        rows: rows of one study and dimension, one per sample size and seed.
-        measured: column of the points.
-        predicted: column of the line.
-        place: rank of this curve and number of curves (:func:`dodged`).
-        exponent_axis: x is log n / log d, else n / D.
-        confidence: level of the intervals.
-        logarithmic: for errors; otherwise the quantity lies in [0, 1].
-        points: passed to :func:`draw_points`.
+    Both are means over seeds: geometric ones of errors (``logarithmic``), else of a quantity in
+    [0, 1]. Both are moved aside by their ``place``, the rank of this curve and number of curves.
+    x is log n / log d (``exponent_axis``) or n / D.
     """
     options: dict[str, Any] = {"confidence": confidence, "logarithmic": logarithmic}
     if not logarithmic:
@@ -182,11 +166,7 @@ def finish_logarithmic(axis: Axes, *, floor: float = 0.0) -> None:
     """Limits of a logarithmic y axis by its points and lines, and readable labels.
 
     Intervals are followed as far as they do not dwarf the points (:func:`.style.widened`). A panel
-    without a point above ``floor`` says so instead.
-
-    Args:
-        axis: with everything drawn.
-        floor: lowest limit.
+    without a point above ``floor``, the lowest limit, says so instead.
     """
     lines = [np.asarray(line.get_ydata(), np.float64) for line in axis.lines]
     points = np.concatenate([*lines, np.empty(0)])
@@ -215,21 +195,6 @@ def label_logarithmic(axis: Axes) -> None:
             steps = LogLocator(subs=(1.0, 2.0, 5.0)) if span > 0.7 else MaxNLocator(4)
             one.set_major_locator(steps)
             one.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-
-
-def dimension_colors(dimensions: Iterable[int]) -> dict[int, str]:
-    """Colours of input dimensions, dark to light with d."""
-    return ordered_colors(sorted(set(dimensions)), palette="viridis")
-
-
-def direction_colors(directions: Iterable[int]) -> dict[int, str]:
-    """Colours of teacher directions, dark to light with i."""
-    return ordered_colors(sorted(set(directions)), palette="plasma")
-
-
-def gamma_colors(gammas: Iterable[float]) -> dict[float, str]:
-    """Colours of the exponents of the strengths, dark to light with gamma."""
-    return ordered_colors(sorted(set(gammas)), palette="magma")
 
 
 def describe(rows: pd.DataFrame, *, dimension: bool = False) -> str:
@@ -267,11 +232,7 @@ def kind_handle(label: str, **line: Any) -> Line2D:  # noqa: ANN401
 
 
 def equivalent_identity(table: pd.DataFrame, *, name: str) -> pd.DataFrame:
-    """Rows of studies with equivalent features, identity readout and no noise.
-
-    Raises:
-        DataError: if there are none.
-    """
+    """Rows of studies with equivalent features, identity readout and no noise, if any."""
     plain = (table["readout"] == "identity") & (table["noise"] == 0)
     rows = table[plain & (table["features"] == "equivalent")]
     if rows.empty:

@@ -12,7 +12,6 @@ from spectral_laws.fitting.slopes import common_slope, log_of
 from spectral_laws.palette import DEGREE_COLORS, FAINT
 from spectral_laws.plotting.recovery.panels import (
     GUIDE,
-    direction_colors,
     draw_guide,
     draw_points,
     finish_logarithmic,
@@ -20,7 +19,14 @@ from spectral_laws.plotting.recovery.panels import (
     of_largest_dimension,
     seed_range,
 )
-from spectral_laws.plotting.style import COLUMN_WIDTH, empty_panel, markers, minus, styled
+from spectral_laws.plotting.style import (
+    COLUMN_WIDTH,
+    empty_panel,
+    markers,
+    minus,
+    ordered_colors,
+    styled,
+)
 from spectral_laws.plotting.tables import groups, summarise_seeds
 
 _TEACHER = ["study", "dimension", "seed"]
@@ -67,7 +73,7 @@ def _draw_expansion(axis: Axes, table: pd.DataFrame, confidence: float) -> None:
     handles = []
     largest = pd.concat(of_largest_dimension(rows) for _, rows in groups(table, "degree"))
     shown = sorted(set(resolved_everywhere(largest)["direction"]))
-    colors, symbols = direction_colors(shown), markers(shown)
+    colors, symbols = ordered_colors(shown, palette="plasma"), markers(shown)
     for (degree,), of_degree in groups(table, "degree"):
         of_degree = of_largest_dimension(of_degree)
         rows = resolved_everywhere(of_degree)

@@ -14,7 +14,6 @@ from spectral_laws.plotting.recovery.panels import (
     GUIDE,
     STEPS,
     complete,
-    dimension_colors,
     draw_points,
     equivalent_identity,
     finish_logarithmic,
@@ -23,7 +22,7 @@ from spectral_laws.plotting.recovery.panels import (
     of_study,
     seed_range,
 )
-from spectral_laws.plotting.style import COLUMN_WIDTH, markers, styled
+from spectral_laws.plotting.style import COLUMN_WIDTH, markers, ordered_colors, styled
 from spectral_laws.plotting.tables import groups, plural, shorten, summarise_seeds
 
 _HOLLOW = "0.35"
@@ -50,7 +49,7 @@ def draw(
     overlaps = equivalent_identity(directions, name="directions")
     crossings = equivalent_identity(thresholds, name="thresholds")
     true = of_study(thresholds, study, name="thresholds")
-    colors = dimension_colors([*overlaps["dimension"], *true["dimension"]])
+    colors = ordered_colors(sorted({*overlaps["dimension"], *true["dimension"]}))
     symbols = markers(overlaps["study"])
     figure = Figure(figsize=(COLUMN_WIDTH, 6.3), layout="constrained")
     upper, lower = figure.subplots(2, 1, height_ratios=[1.15, 1])
