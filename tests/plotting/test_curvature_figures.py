@@ -214,9 +214,21 @@ class TestPowerLaw:
         assert len(head.lines[0].get_xdata()) == 7
 
     def test_rank_cut_is_counted(self, tables):
-        cut = tables | {"spectra": tables["spectra"].assign(n_below_rank=11)}
+        # Spectra of a model measured beyond the top_k of the fits: 11 of its own are missing.
+        cut = tables | {
+            "spectra": tables["spectra"].assign(n_below_rank=11),
+            "exponents": tables["exponents"].assign(n_below_rank=4),
+        }
         figure = draw("curvature_power_law", cut, model="mlp")
-        assert all("11 below rank" in texts(axes) for axes in figure.axes)
+        assert all("\n4 below rank" in texts(axes) for axes in figure.axes)
+
+    def test_rank_cut_beyond_the_drawn_directions_is_not_counted(self, tables):
+        cut = tables | {
+            "spectra": tables["spectra"].assign(n_below_rank=11),
+            "exponents": tables["exponents"].assign(n_below_rank=0),
+        }
+        figure = draw("curvature_power_law", cut, model="mlp")
+        assert not any("below rank" in texts(axes) for axes in figure.axes)
 
     def test_layer_without_a_fit(self, with_gaps, assert_legible):
         figure = draw("curvature_power_law", with_gaps, model="resnet18")
@@ -296,11 +308,12 @@ class TestTriangle:
         rows = tables["exponents"].head(1).assign(
             alpha=2.0, alpha_low=1.9, alpha_high=2.3, gamma=1.0, gamma_low=0.8, gamma_high=1.1
         )  # fmt: skip
-        low, high = product_interval(rows)
+        low, high = product_interval(rows)[["low", "high"]].to_numpy().T
         np.testing.assert_allclose(low, 2 - np.hypot(0.1, 0.4))
         np.testing.assert_allclose(high, 2 + np.hypot(0.3, 0.2))
         # A negative alpha turns gamma's interval round.
-        low, high = product_interval(rows.assign(alpha=-2.0, alpha_low=-2.1, alpha_high=-1.7))
+        negative = rows.assign(alpha=-2.0, alpha_low=-2.1, alpha_high=-1.7)
+        low, high = product_interval(negative)[["low", "high"]].to_numpy().T
         np.testing.assert_allclose(low, -2 - np.hypot(0.1, 0.2))
         np.testing.assert_allclose(high, -2 + np.hypot(0.3, 0.4))
 

@@ -155,12 +155,12 @@ def _draw_layer(axis: Axes, rows: pd.DataFrame, fits: pd.DataFrame, *, with_mode
 
 
 def _counts(positive: NDArray[np.bool_], rows: pd.DataFrame, fit: pd.Series | None) -> str:
-    dropped, below = int((~positive).sum()), int(rows["n_below_rank"].iloc[0])
     lines = [f"{positive.sum()} of {positive.size} used"]
-    if dropped:
+    if dropped := int((~positive).sum()):
         lines.append(rf"{dropped} dropped ($h\leq 0$)")
-    if below:
-        lines.append(f"{below} below rank")
+    # Of the top_k drawn: spectra count those of the model's own, which may be more.
+    if fit is not None and fit["n_below_rank"]:
+        lines.append(f"{fit['n_below_rank']} below rank")
     if fit is not None and fit["status"] == "fit":
         lines.append(rf"$R^2$ = {fit['alpha_r2']:.2f}")
     return "\n".join(lines)
