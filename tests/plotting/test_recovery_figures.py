@@ -4,6 +4,7 @@ import pytest
 from matplotlib.colors import to_hex
 
 from spectral_laws.errors import DataError, NumericalError
+from spectral_laws.fitting.slopes import common_slope, log_of
 from spectral_laws.palette import LAYER_COLORS, METHOD_COLORS
 from spectral_laws.plotting.power_fits import Bootstrap
 from spectral_laws.plotting.recovery.depth import draw as draw_recovery_depth
@@ -15,12 +16,11 @@ from spectral_laws.plotting.recovery.finite_size import gaps_at_common_ratio
 from spectral_laws.plotting.recovery.gamma import draw as draw_recovery_gamma
 from spectral_laws.plotting.recovery.mse import draw as draw_recovery_mse
 from spectral_laws.plotting.recovery.panels import complete, dodged
-from spectral_laws.plotting.recovery.perturbation import common_slope
 from spectral_laws.plotting.recovery.perturbation import draw as draw_recovery_perturbation
 from spectral_laws.plotting.recovery.readouts import draw as draw_recovery_readouts
 from spectral_laws.plotting.recovery.readouts import threshold_ratios
 from spectral_laws.plotting.recovery.sharp_theory import draw as draw_recovery_sharp_theory
-from spectral_laws.plotting.recovery.sharp_theory import joint_slopes, thinned
+from spectral_laws.plotting.recovery.sharp_theory import thinned, threshold_slopes
 from spectral_laws.plotting.recovery.spectrum import draw as draw_recovery_spectrum
 
 pytestmark = pytest.mark.slow
@@ -407,14 +407,14 @@ class TestSharpTheory:
 
     def test_exponents_of_the_widest_study(self, tables):
         rows = tables[2].query("features == 'equivalent' and readout == 'identity'")
-        name, strength, size = joint_slopes(rows)
+        name, strength, size = threshold_slopes(rows)
         assert name == "wide"
         kept = complete(rows[rows["study"] == "wide"], "half_recovery")
         law = 2 * kept["weight"].abs() ** -1.8 * kept["feature_dimension"] ** 1.3
         wide = kept.assign(half_recovery=law)
-        assert joint_slopes(wide) == ("wide", pytest.approx(0.9), pytest.approx(1.3))
+        assert threshold_slopes(wide) == ("wide", pytest.approx(0.9), pytest.approx(1.3))
         assert (strength, size) == (pytest.approx(1, abs=0.1), pytest.approx(1, abs=0.1))
-        assert joint_slopes(rows[rows["study"] == "steep"]) is None
+        assert threshold_slopes(rows[rows["study"] == "steep"]) is None
 
     def test_many_directions_are_thinned(self):
         assert thinned(5) == [1, 2, 3, 4, 5]
@@ -625,8 +625,9 @@ class TestPerturbation:
     def test_fitted_slopes_have_an_intercept_per_group(self, make_perturbation):
         x = np.array([1.0, 2, 4, 1, 3, 9])
         rows = pd.DataFrame({"g": [0, 0, 0, 1, 1, 1], "x": x, "y": x**1.7 * [5, 5, 5, 1, 1, 1]})
-        assert common_slope(rows, "x", "y", ["g"]) == pytest.approx(1.7)
-        assert np.isnan(common_slope(rows.iloc[[0, 3]], "x", "y", ["g"]))
+        for kept, expected in ((rows, 1.7), (rows.iloc[[0, 3]], np.nan)):
+            slope = common_slope(log_of(kept, "x"), log_of(kept, "y"), kept, ["g"])
+            assert slope(np.arange(len(kept))) == pytest.approx(expected, nan_ok=True)
         expansion, _, norm = titles(draw_recovery_perturbation(make_perturbation()))
         assert "fitted: 2.00 ($q$ = 1), 2.00" in expansion
         assert "\N{MINUS SIGN}0.5" in norm
