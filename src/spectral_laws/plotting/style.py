@@ -185,7 +185,8 @@ def markers(keys: Iterable[Key]) -> dict[Key, str]:
 
 def empty_panel(axis: Axes, text: str, *, title: str = "") -> None:
     """A panel that says why there is nothing in it."""
-    axis.set_title(title)
+    if title:
+        axis.set_title(title)
     axis.set(xscale="linear", yscale="linear")
     axis.set(xticks=[], yticks=[], xlabel="", ylabel="")
     for spine in axis.spines.values():

@@ -161,8 +161,8 @@ def draw_medians(
         "marker": "o", "markersize": 3.8, "markeredgecolor": "black", "ecolor": "black",
         "elinewidth": 0.8, "capsize": 1.6, "zorder": 4, "linestyle": "none",
     }  # fmt: skip
-    bars = bar_lengths(summary)
-    axis.errorbar(np.atleast_1d(x), summary["centre"], yerr=bars, color=color, **(style | line))
+    centre, bars = summary["centre"].to_numpy(np.float64), bar_lengths(summary)
+    axis.errorbar(np.atleast_1d(x), centre, yerr=bars, color=color, **(style | line))
 
 
 def label_strips(axis: Axes, labels: Sequence[str], **text: Any) -> None:  # noqa: ANN401

@@ -101,8 +101,8 @@ def draw_points(
     style: dict[str, Any] = {"linestyle": "none", "marker": "o", "elinewidth": 0.6, "capsize": 0}
     if hollow:
         style |= {"markerfacecolor": "white"}
-    bars = bar_lengths(points)
-    axis.errorbar(x, points["centre"], yerr=bars, **({"zorder": 3} | style | line))
+    centre, bars = points["centre"].to_numpy(np.float64), bar_lengths(points)
+    axis.errorbar(np.asarray(x), centre, yerr=bars, **({"zorder": 3} | style | line))
 
 
 def draw_curve(
