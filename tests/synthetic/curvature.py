@@ -76,7 +76,9 @@ def fits_of(rows, values, *, transfer, lognormal, bounded, bound, noise):
     slopes = {"alpha": values + noise_of(rows, noise, 1), "gamma": GAMMA, "s": GAMMA * values}
     ends = {f"{name}_low": value - 0.2 for name, value in slopes.items()}
     ends |= {f"{name}_high": value + 0.25 for name, value in slopes.items()}
-    law = np.where(share <= lognormal, "lognormal", "power_law")
+    law = np.select(
+        [share <= lognormal, share > 0.9], ["lognormal", "exponential"], default="power_law"
+    )
     bic = {
         f"bic_{one}": noise_of(rows, 2, 20 + i) - 30 * (law == one) for i, one in enumerate(LAWS)
     }
