@@ -87,6 +87,9 @@ def cells(line):
 
 def test_value_and_interval_as_text():
     assert value_text(1.2345, 1.1, 1.3999) == "1.23 [1.1, 1.4]"
+    assert value_text(1.9847, 1.93, 2.0312) == "1.98 [1.93, 2.03]"  # rounded once, not to 1.985
+    assert value_text(0.5, 0.5, 0.5) == "0.5 [0.5, 0.5]"
+    assert value_text(0.0, 0.0, 0.0) == "0 [0, 0]"
     assert value_text(-4e-6, -0.005, 0.009) == "0 [-0.005, 0.009]"
     nan = float("nan")
     assert value_text(-1.2345, nan, nan) == "-1.23"
@@ -122,7 +125,7 @@ def test_markdown_has_every_row_rule_and_change_and_counts_on_top(table):
         assert [row[1] for row in rows] == list(beside["role"])
         assert rule[3:5] == [str(claim.accept), str(claim.direction)]
     ours = "0.871 [0.5, 1], 1,234 directions of 9 teachers"
-    assert f"{ours} (nominal: such intervals cover about 85 to 94 %)" in "\n".join(lines)
+    assert f"{ours} (nominal: 95 % intervals of so few cover about 85 to 94 %)" in "\n".join(lines)
     for change in load_registry().history:
         assert any(
             line.startswith(f"| {change.date} |") and change.change in line for line in lines
@@ -157,7 +160,7 @@ def test_page_has_one_row_per_claim_with_value_and_verdict(page):
     row = row_of(page, "A3")
     for text in ("0.871 [0.5, 1]", ">reproduced<", "1,234 directions of 9 teachers", "[0.8, 1]"):
         assert text in row
-    assert "nominal: covers about 85 to 94 %" in row
+    assert "nominal: 95 % intervals of so few cover about 85 to 94 %" in row
     assert "<dt>not measured, because</dt>" not in row
     other = row_of(page, "A1")
     assert "<dt>not measured, because</dt><dd>the thresholds table is absent</dd>" in other

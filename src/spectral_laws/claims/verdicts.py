@@ -95,7 +95,7 @@ def judge_claim(
     """Verdict on a claim, from its primary measurement and its declared controls.
 
     - ill-posed: the registry says that the quantity cannot exist;
-    - uninformative: the claim passes, and a control, which should not, passes as well;
+    - uninformative: a control, which should not pass, does so as well as the claim;
     - else that of the primary measurement (:func:`judge`).
     """
     if claim.ill_posed:

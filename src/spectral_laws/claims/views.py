@@ -100,7 +100,8 @@ def value_text(value: float, low: float, high: float) -> str:
         return ""
     if math.isnan(low):
         return f"{value:.3g}"
-    digits = 2 - math.floor(math.log10(high - low)) if high > low else 15
+    sizes = [size for size in (abs(value), high - low) if size > 0]
+    digits = min((2 - math.floor(math.log10(size)) for size in sizes), default=0)
     return f"{round(value, digits) + 0.0:.3g} [{low:.3g}, {high:.3g}]"
 
 

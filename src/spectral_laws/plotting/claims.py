@@ -41,9 +41,9 @@ _SIGNS = {"<=": "\u2264", ">=": "\u2265", "^2 ": "\u00b2 ", "^2)": "\u00b2)", "^
 def draw(claim_measurements: pd.DataFrame) -> Figure:
     """One row per claim: verdict (colour and symbol), the paper's value, ours, accepted range, n.
 
-    n counts what is resampled; where it is below ten, such intervals cover the truth with the
-    probability in brackets. The legend counts the papers' claims. A missing value or interval is
-    left blank; the reason stands in the table itself.
+    n counts what is resampled; where it is below ten in any stratum, 95 % intervals of so few cover
+    the truth with the probability in brackets. The legend counts the papers' claims. A missing
+    value or interval is left blank; the reason stands in the table itself.
     """
     views = view_claims(claim_measurements)
     groups = {group: [view for view in views if view.group == group] for group in GROUPS}

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from spectral_laws.claims.recovery.errors import measure_error_exponent, measure_theory
+from spectral_laws.claims.resampling import Resampling
 from spectral_laws.claims.tables import ClaimTables
 from spectral_laws.errors import NoFitError
 from spectral_laws.recovery.scaling_laws import tail_mse
@@ -68,6 +69,32 @@ def test_the_study_farthest_from_the_tail_sum_is_judged(world, resampling, claim
 
 
 @pytest.mark.parametrize("claim", CASES)
+def test_only_the_judged_teachers_make_the_interval(world, claim):
+    measure, case = CASES[claim]
+    tail = tail_exponent(world, **case)
+    far = world["metrics"](exponent=tail + 0.3, **case)
+    near = [
+        world["metrics"](exponent=tail, seeds=12, **{**case, "study": "more"}),
+        world["metrics"](exponent=tail, seeds=12, dimension=81, **case),
+    ]
+    alone, among = (
+        measure(ClaimTables(metrics=metrics), Resampling(0.95, 200, np.random.default_rng(0)))
+        for metrics in (far, pd.concat([far, *near]))
+    )
+    assert (among.low, among.high) == (alone.low, alone.high)
+    assert (among.n_units, among.n_clusters, among.n_stratum) == (5, 5, 5)
+
+
+def test_a_window_without_an_exponent_does_not_hide_the_others(world, resampling):
+    measure, case = CASES["A6"]
+    good = world["metrics"](exponent=tail_exponent(world, **case) + 0.1, noise=0.0, **case)
+    lost = world["metrics"](exponent=0.3, **{**case, "study": "lost"}).assign(mse=1.2)
+    result = measure(ClaimTables(metrics=pd.concat([good, lost])), resampling)
+    assert result.value == pytest.approx(0.1, abs=0.01)
+    assert result.scope.endswith("no exponent in lost d = 64")
+
+
+@pytest.mark.parametrize("claim", CASES)
 def test_second_layer_and_features_select_their_rows(world, resampling, claim):
     measure, case = CASES[claim]
     tail = tail_exponent(world, **case)
@@ -124,7 +151,7 @@ def test_explained_share_below_zero_is_no_value(world, resampling):
     measure, case = CASES["A6"]
     metrics = world["metrics"](exponent=0.3, **case)
     metrics.loc[metrics["mse"] != 0.9, "mse"] = 1.2
-    with pytest.raises(NoFitError, match="no value"):
+    with pytest.raises(NoFitError, match="no law has an exponent"):
         measure(ClaimTables(metrics=metrics), resampling)
 
 

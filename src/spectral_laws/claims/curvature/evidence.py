@@ -129,7 +129,7 @@ CURVATURE: dict[str, Evidence] = {
         {
             "disjoint halves": partial(measure_transfer_control, column="error_halves"),
             "s repeated on the other half": partial(
-                measure_transfer_control, column="error_repeat"
+                measure_transfer_control, column="error_repeat", judged=False
             ),
         },
         {

@@ -95,7 +95,7 @@ def measure_transfer_error(tables: ClaimTables, resampling: Resampling) -> Measu
 
 
 def measure_transfer_control(
-    tables: ClaimTables, resampling: Resampling, *, column: TransferControl
+    tables: ClaimTables, resampling: Resampling, *, column: TransferControl, judged: bool = True
 ) -> Measurement:
     """Beside B11: the median error of one control.
 
@@ -107,7 +107,7 @@ def measure_transfer_control(
     """
     layers = final_layers(tables, "independence", models_of(tables))
     rows, scope = having(layers, column, "layers")
-    return over_layers(rows, rows[column], resampling, scope=scope)
+    return over_layers(rows, rows[column], resampling, scope=scope, judged=judged)
 
 
 def measure_lognormal_share(tables: ClaimTables, resampling: Resampling) -> Measurement:

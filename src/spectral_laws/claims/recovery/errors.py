@@ -41,8 +41,6 @@ class _Window:
 
     def exponent(self, seeds: Index) -> float:
         """Slope of the law of the mean error of ``seeds`` (row numbers); NaN where it has none."""
-        if seeds.size == 0:
-            return math.nan
         values = law_of_error(self.errors[seeds].mean(axis=0), self.gamma)
         return slope(self.log_n, np.log(values)) if (values > 0).all() else math.nan
 
@@ -69,36 +67,37 @@ def measure_error_exponent(
         if window is None:
             continue
         seeds = group[["study", *TEACHER.columns]].drop_duplicates().sort_values("seed")
-        curves.append(seeds.assign(window=len(windows), row=np.arange(len(seeds))))
+        curves.append(seeds.reset_index(drop=True))
         windows.append(window)
     if not windows:
         raise NoFitError(
             "no study with the required gamma and features and identity readout has "
             f"{MINIMUM_SIZES} sample sizes inside the window of the law"
         )
-    rows = pd.concat(curves, ignore_index=True)
-    which, row = rows["window"].to_numpy(), rows["row"].to_numpy()
-    measured = [window.exponent(row[which == w]) for w, window in enumerate(windows)]
-    tails = [window.tail_exponent for window in windows]
-    judged = int(np.argmax(np.abs(np.array(measured) - tails)))
-
-    def gap(index: Index) -> float:
-        return windows[judged].exponent(row[index][which[index] == judged]) - tails[judged]
+    measured = [window.exponent(np.arange(len(window.errors))) for window in windows]
+    gaps = np.array(measured) - [window.tail_exponent for window in windows]
+    if np.isnan(gaps).all():
+        raise NoFitError(f"no law has an exponent in any of {len(windows)} windows")
+    judged = int(np.nanargmax(np.abs(gaps)))
+    window = windows[judged]
+    scope = f"{window.name}, {window.scope}"
+    if lost := [w.name for w, gap in zip(windows, gaps, strict=True) if math.isnan(gap)]:
+        scope += f", no exponent in {', '.join(lost)}"
 
     beside = {}
-    for window, frame, ours in zip(windows, curves, measured, strict=True):
-        for name, value in (("exponent", ours), ("exponent of the tail sum", window.tail_exponent)):
+    for one, frame, ours in zip(windows, curves, measured, strict=True):
+        for name, value in (("exponent", ours), ("exponent of the tail sum", one.tail_exponent)):
             if not math.isnan(value):
-                beside[f"{name}, {window.name}"] = number(
-                    value, frame, "curves", TEACHER, window.scope
-                )
-    # Teachers of all windows are resampled, and those of the judged one make the value.
-    result = resampling.measure(
-        rows, gap, units="curves", cluster=TEACHER, strata=["degree", "dimension"],
-        scope=f"{windows[judged].name}, {windows[judged].scope}", beside=beside,
-    )  # fmt: skip
-    mine = curves[judged]
-    return replace(result, n_units=len(mine), n_clusters=TEACHER.count(mine))
+                beside[f"{name}, {one.name}"] = number(value, frame, "curves", TEACHER, one.scope)
+    return resampling.measure(
+        curves[judged],
+        lambda seeds: window.exponent(seeds) - window.tail_exponent,
+        units="curves",
+        cluster=TEACHER,
+        strata=["degree", "dimension"],
+        scope=scope,
+        beside=beside,
+    )
 
 
 def _of_side(table: pd.DataFrame, steep: bool) -> pd.DataFrame:

@@ -34,7 +34,7 @@ from spectral_laws.plotting.tables import groups, plural, shorten
 class MeasuredExponent(NamedTuple):
     """Exponent of one simulated study and dimension; the interval is None from few seeds.
 
-    ``tail`` is the exponent of the tail sum over the same sample sizes.
+    ``tail`` is the exponent of the tail sum over the same window.
     """
 
     study: str
@@ -60,7 +60,7 @@ def draw(
     theory the tail sum and the three second layers, from the smallest number of directions d1
     (hollow) to the largest (filled), side by side at each gamma. Framed: measured in the Gaussian
     equivalent with the independent second layer, with bootstrap intervals, joined to the exponent
-    of the tail sum over the same sample sizes. Bottom: the distance of
+    of the tail sum over the same window. Bottom: the distance of
     the theory's exponents to the asymptotic one, against d1, mean over draws of the signs.
     """
     table = error_exponents[error_exponents["gamma"] != CRITICAL]
@@ -102,7 +102,7 @@ def draw(
     seeds = seed_range(equivalent)
     framed = (
         f"framed: measured in the Gaussian equivalent ({seeds}), joined to the tail sum over the "
-        "same sample sizes"
+        "same window"
     )
     title = framed if measured else None
     figure.legend(handles=handles, title=title, loc="outside upper center", ncols=4)
