@@ -92,7 +92,7 @@ def test_share_of_lognormal_layers(world, resampling, verdict, share, expected):
     assert result.value == rows["rank_model"].eq("lognormal").mean()
     assert result.value == pytest.approx(share, abs=0.06)
     assert {name: part.value for name, part in result.beside.items()} == {
-        "power_law": rows["rank_model"].eq("power_law").mean()
+        name: rows["rank_model"].eq(name).mean() for name in ("exponential", "power_law")
     }
     assert verdict("B12", result) == expected
 
