@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
@@ -84,6 +85,8 @@ def fork_snakemake(folder, *arguments):
             status = 1
             try:
                 signal.alarm(300)
+                if "--touch" in arguments:
+                    time.sleep = lambda _: None  # a tenth of a second per job
                 os.chdir(folder)
                 os.environ["PYTHONPATH"] = str(folder / "src")
                 os.dup2(output.fileno(), 1)
