@@ -17,6 +17,8 @@ from spectral_laws.curvature.fits.weight_tails import fit_weight_tails
 from spectral_laws.provenance import Provenance
 from spectral_laws.settings.curvature import Experiment, Model
 
+pytestmark = [pytest.mark.xdist_group("curvature claims"), pytest.mark.slow]
+
 TOP_K = 12
 FITS = {"top_k": TOP_K, "confidence": 0.95, "resamples": 20, "seed": 3}
 BLOCK = ["attention_qkv", "attention_output", "mlp_up", "mlp_down", "head"]

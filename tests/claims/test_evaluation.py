@@ -18,6 +18,8 @@ from spectral_laws.errors import DataError, NoFitError
 from spectral_laws.rng import generator
 from spectral_laws.settings.base import Intervals
 
+pytestmark = [pytest.mark.xdist_group("evaluation"), pytest.mark.slow]
+
 SETTINGS = {"confidence": 0.95, "resamples": 100, "seed": 11}
 SIZES = np.geomspace(100, 3e6, 30)
 
@@ -210,7 +212,6 @@ def test_nothing_measured():
     assert len(table) == len(EVIDENCE)
 
 
-@pytest.mark.slow
 def test_same_seed_same_table_and_claims_do_not_share_a_stream(tables, evaluated):
     some = ClaimTables(exponents=tables.exponents, experiments=tables.experiments)
     alone = evaluate_claims(some, **SETTINGS)
@@ -223,7 +224,6 @@ def test_same_seed_same_table_and_claims_do_not_share_a_stream(tables, evaluated
     assert (alone["low"][judged] != other["low"][judged]).mean() > 0.5
 
 
-@pytest.mark.slow
 def test_script_writes_what_the_library_computes(tables, evaluated, tmp_path, root, complete):
     paths = []
     for name in ClaimTables.__dataclass_fields__:
@@ -256,7 +256,6 @@ def test_files_that_are_no_table_are_named(tables, tmp_path, complete):
         read_claim_tables([path, path])
 
 
-@pytest.mark.slow
 def test_claims_and_fits_do_not_load_torch():
     code = (
         "import sys; import spectral_laws.claims.evaluation, spectral_laws.claims.render, "

@@ -14,6 +14,8 @@ from spectral_laws.provenance import Provenance
 from spectral_laws.settings.curvature import Model
 from spectral_laws.settings.optimizers import Method, RaceTraining, RateVariants
 
+pytestmark = pytest.mark.slow
+
 SEEDS = range(3)
 GRID = {"momentum": 0.9, "weight_decays": (0.0,)}
 SPECTRAL = GRID | {"optimizer": "spectral_newton", "learning_rates": (0.003, 0.03), "damping": 0.1}

@@ -237,6 +237,7 @@ def test_an_interval_is_ordered():
         Interval(1.0, 0.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "strata", "skewed"), [(3, 1, True), (8, 2, False)])
 def test_tabulated_coverage_is_that_of_the_interval(n, strata, skewed):
     # 400 worlds: one standard error is at most 0.024, the tolerance three of them

@@ -18,6 +18,8 @@ from spectral_laws.rng import torch_seed
 from spectral_laws.settings.recovery import Estimator, Evaluation, SampleExponents, TeacherFamily
 from spectral_laws.tables.schemas import load_schema
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 FAMILY = TeacherFamily.model_validate_json(
     '{"degree": 1, "width_exponent": 0.5, "gamma": 0.4, "noise": 0.1,'
@@ -158,7 +160,6 @@ def test_thresholds_table_agrees_with_the_directions(tables, family):
     assert tables.thresholds["predicted_half_recovery"].notna().any()
 
 
-@pytest.mark.slow
 def test_a_batch_is_its_single_runs(tables, family):
     parts = [make(family, [replicate]) for replicate in (1, 2)]
     for whole, *singles in zip(tables, *parts, strict=True):
@@ -184,7 +185,6 @@ def test_settings_of_the_estimator_are_used():
         assert fine["iterations"].max() > loose["iterations"].max()
 
 
-@pytest.mark.slow
 def test_many_directions_in_few_features_are_recovered_from_drawn_inputs(monkeypatch):
     monkeypatch.setattr("spectral_laws.recovery.recover._SMALL_SHARE", SMALL_SHARE)
     found = make(EQUIVALENT, [1])
@@ -200,7 +200,6 @@ def test_many_directions_in_few_features_are_recovered_from_drawn_inputs(monkeyp
     assert found.directions["feature_dimension"].unique().tolist() == [136]
 
 
-@pytest.mark.slow
 def test_equivalent_families_share_weights_across_readouts():
     weights = [
         make(EQUIVALENT.model_copy(update={"readout": readout}), [0]).thresholds["weight"].tolist()
@@ -228,7 +227,6 @@ def test_teacher_of_a_family_is_the_drawn_one():
 # Scripts
 
 
-@pytest.mark.slow
 def test_recover_script_writes_a_batch(tmp_path, monkeypatch, run_script):
     # As the pipeline runs it, without this module's patches.
     monkeypatch.setattr("spectral_laws.recovery.recover._SMALL_SHARE", SMALL_SHARE)

@@ -35,6 +35,8 @@ from spectral_laws.settings.curvature import Measurement, Model
 from spectral_laws.settings.data import Text
 from spectral_laws.settings.yaml_files import read_yaml
 
+pytestmark = pytest.mark.slow
+
 # One function reads many examples into one folder: each overwrites the file of the one before.
 FUZZ = {
     "deadline": None,
