@@ -15,6 +15,7 @@ from PIL import Image
 
 from spectral_laws.artifacts import read_table
 from spectral_laws.atomic import atomic_path
+from spectral_laws.claims.registry import load_claims
 from spectral_laws.claims.render import claims_readme
 from spectral_laws.cli import run
 from spectral_laws.config import REMOVABLE, Config
@@ -72,7 +73,7 @@ def main() -> None:
         page.append(f'<a id="{name}"></a>\n\n## {title}\n\n{picture}\n\n{caption(name)}\n')
     with atomic_path(Path("docs", "gallery.md")) as temporary:
         temporary.write_text("\n".join(page), encoding="utf-8")
-    print(f"README.md: {table.count(chr(10)) - 1} claims; docs/gallery: {len(figures)} pictures")
+    print(f"README.md: {len(load_claims())} claims; docs/gallery: {len(figures)} pictures")
 
 
 def config_schema() -> dict[str, Any]:

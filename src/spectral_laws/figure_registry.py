@@ -7,8 +7,10 @@ A figure's name says where it is drawn: ``curvature_triangle`` is the function `
 from functools import cache
 from pathlib import Path
 
-import yaml
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from spectral_laws.errors import ConfigError
+from spectral_laws.settings.yaml_files import read_yaml
 
 PACKAGE = "spectral_laws.plotting"
 
@@ -34,11 +36,25 @@ class FigureEntry(BaseModel):
 
 @cache
 def load_figures() -> dict[str, FigureEntry]:
-    """All figures by name, in the order of the report."""
+    """All figures by name, in the order of the report.
+
+    Raises:
+        ConfigError: naming the entry, if it is wrong or has no module.
+    """
     # Not figure_registry.yaml: a script's sources include that of its modules' names, and a new
     # entry is no reason to draw the others again.
-    text = Path(__file__).with_name("figures.yaml").read_text(encoding="utf-8")
-    return {name: FigureEntry(**entry) for name, entry in yaml.safe_load(text).items()}
+    path = Path(__file__).with_name("figures.yaml")
+    figures = {}
+    for name, entry in read_yaml(path).items():
+        try:
+            figures[name] = FigureEntry.model_validate(entry)
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(map(str, (name, *first["loc"])))
+            raise ConfigError(f"{path.name}: {where}: {first['msg']}") from None
+        if not module_path(name).exists():
+            raise ConfigError(f"{path.name}: {name}: there is no module {module_name(name)}")
+    return figures
 
 
 def module_name(figure: str) -> str:

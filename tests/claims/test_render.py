@@ -138,8 +138,14 @@ def test_markdown_has_every_row_rule_and_change_and_counts_on_top(table):
 
 
 def test_readme_has_one_row_per_claim(table):
-    header, _, *rows = claims_readme(table).split("\n")
-    assert [cells(row)[0] for row in rows] == [claim.id for claim in load_claims()]
+    lines = claims_readme(table).split("\n")
+    header, _, *rows = [line for line in lines if line.startswith("|")]
+    kinds = {"claim": "", "identity": " (identity)", "ours": " (ours)"}
+    assert [cells(row)[0] for row in rows] == [c.id + kinds[c.kind] for c in load_claims()]
+    counts = "".join(line for line in lines if line.startswith("**")).split("**")[2::2]
+    numbers = [[int(n) for n in re.findall(r"(?<= )\d+", line)] for line in counts]
+    assert [first for first, *_ in numbers] == [sum(rest) for _, *rest in numbers]
+    assert sum(first for first, *_ in numbers) == len(load_claims())
     assert len(cells(header)) == 5
     assert cells(rows[2])[3:] == ["0.871 [0.5, 1], 9 teachers (covers 85 to 94 %)", "reproduced"]
     assert cells(rows[3])[3] == "-1 [-1.1, -0.9], 12 teachers"

@@ -154,3 +154,12 @@ def test_wrong_arguments_are_one_line(files):
         draw_figure("recovery_directions", directions=tables["directions"])
     with pytest.raises(DataError, match="there is no figure 'curvature_heads'"):
         draw_figure("curvature_heads")
+
+
+def test_two_tables_of_one_name_are_refused(root, files, tmp_path, run_script):
+    other = tmp_path / files["audit"].name
+    other.write_bytes(files["audit"].read_bytes())
+    arguments = {"figure": "curvature_audit", "pdf": tmp_path / "a.pdf", "png": tmp_path / "a.png"}
+    result = run_script("draw_figure", files["audit"], other, **arguments)
+    assert result.returncode == 1
+    assert "error: two tables of one name among" in result.stderr

@@ -25,6 +25,8 @@ def main(
         arguments = dict(json.loads(parameters))
     except (TypeError, ValueError) as error:
         raise ConfigError(f"--parameters {parameters}: not a JSON object ({error})") from None
+    if len({path.stem for path in tables}) < len(tables):
+        raise ConfigError(f"two tables of one name among {', '.join(map(str, tables))}")
     drawn = draw_figure(figure, **{path.stem: read_table(path) for path in tables}, **arguments)
     save_figure(drawn, pdf, png, figure=figure, **arguments)
 

@@ -8,6 +8,7 @@ import typer
 from spectral_laws.artifacts import read_table
 from spectral_laws.claims.render import write_claims
 from spectral_laws.cli import run
+from spectral_laws.tables.schemas import check_table
 
 
 def main(
@@ -18,7 +19,9 @@ def main(
     html: Annotated[Path, typer.Option(help="Page of the report, in results/<preset>.")],
 ) -> None:
     """Write the claims as CSV, Markdown and a page with links to figures, tables and code."""
-    write_claims(read_table(claims), preset, csv=csv, markdown=markdown, html=html)
+    table = read_table(claims)
+    check_table(table, "claims/claim_measurements")
+    write_claims(table, preset, csv=csv, markdown=markdown, html=html)
 
 
 if __name__ == "__main__":

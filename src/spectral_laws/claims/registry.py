@@ -10,8 +10,9 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+
+from spectral_laws.settings.yaml_files import read_yaml
 
 Text = Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
 
@@ -114,12 +115,18 @@ class Registry(BaseModel):
     history: tuple[Change, ...]
     claims: tuple[Claim, ...]
 
+    @model_validator(mode="after")
+    def _every_id_once(self) -> Self:
+        ids = [claim.id for claim in self.claims]
+        if twice := sorted({name for name in ids if ids.count(name) > 1}):
+            raise ValueError(f"claims: {', '.join(twice)} given twice")
+        return self
+
 
 @cache
 def load_registry() -> Registry:
     """``registry.yaml``, checked."""
-    text = Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8")
-    return Registry.model_validate(yaml.safe_load(text))
+    return Registry.model_validate(read_yaml(Path(__file__).with_suffix(".yaml")))
 
 
 def load_claims() -> tuple[Claim, ...]:
