@@ -1,4 +1,5 @@
 from .layer_rates import train_layer_rates as train_layer_rates
+from .parameter_groups import describe_groups as describe_groups
 from .parameter_groups import parameter_groups as parameter_groups
 from .race import Task as Task
 from .race import train_method as train_method
@@ -10,6 +11,7 @@ from .spectral_update import spectral_update as spectral_update
 __all__ = [
     "SpectralNewton",
     "Task",
+    "describe_groups",
     "measure_responses",
     "parameter_groups",
     "spectral_update",
