@@ -100,6 +100,7 @@ class SpectralNewton(Optimizer):
                 self.param_groups.pop()
                 raise ValueError(f"{name} is {parameter.dtype}; only real numbers can be trained")
 
+    @torch.compiler.disable  # type: ignore[untyped-decorator]  # as torch's own optimizers are
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:  # noqa: ANN401  (torch's own)
         """One update of every parameter that has a gradient; returns the closure's loss."""
