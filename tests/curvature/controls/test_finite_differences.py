@@ -106,7 +106,7 @@ def test_weights_flags_and_gradients_are_left_as_found():
     before = {name: value.clone() for name, value in model.state_dict().items()}
     finite_difference_curvatures(model, x, y, spectra, step=0.5)
     with pytest.raises(NumericalError, match="finite differences of layer 0"):
-        finite_difference_curvatures(model, x * torch.inf, y, spectra, step=0.5)
+        finite_difference_curvatures(model, x, y, spectra, step=torch.inf)
     for name, value in model.state_dict().items():
         assert torch.equal(value, before[name])
     assert not model[0].weight.requires_grad

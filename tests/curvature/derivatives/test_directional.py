@@ -267,8 +267,8 @@ def test_hooks_that_may_change_gradients_are_refused():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"top_k": 0}, "top_k and chunk_size must be positive"),
-        ({"chunk_size": 0}, "top_k and chunk_size must be positive"),
+        ({"top_k": 0}, "top_k must be positive"),
+        ({"chunk_size": 0}, "chunk_size must be positive"),
         ({"method": "fast"}, "method must be auto"),
         ({"layers": ["layers.9"]}, "'layers.9' is no module"),
         ({"layers": [""]}, "'' is a MLP, expected a Linear, Conv1d or Conv2d"),

@@ -13,14 +13,9 @@ from spectral_laws.curvature.derivatives.gauss_newton import (
     gauss_newton_curvatures,
     reverse_gauss_newton,
 )
-from spectral_laws.curvature.derivatives.gradients import (
-    Batch,
-    batch_gradients,
-    loss_gradient,
-    singular_directions,
-    summed_loss,
-)
+from spectral_laws.curvature.derivatives.gradients import batch_gradients, singular_directions
 from spectral_laws.curvature.derivatives.linearisation import linearise
+from spectral_laws.curvature.derivatives.problem import Batch, loss_gradient, summed_loss
 from spectral_laws.curvature.derivatives.tangent import tangent_curvatures
 from spectral_laws.curvature.derivatives.tape import record
 from spectral_laws.curvature.introspection.layers import find_layers

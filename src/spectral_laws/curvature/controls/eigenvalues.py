@@ -11,13 +11,11 @@ from torch import Tensor, nn
 
 from spectral_laws.artifacts import check_finite
 from spectral_laws.curvature.derivatives.directional import DirectionalSpectrum
-from spectral_laws.curvature.derivatives.gradients import Batch
+from spectral_laws.curvature.derivatives.problem import Batch, check_problem, second_derivatives
 from spectral_laws.curvature.introspection.layers import (
     Layer,
-    check_mode,
     differentiable_attention,
     differentiable_weights,
-    find_layers,
 )
 from spectral_laws.errors import NumericalError
 from spectral_laws.progress import track
@@ -81,13 +79,17 @@ def layer_eigenvalues(
         ValueError: if an argument is wrong, or a layer does not influence the logits.
         NumericalError: if a product is NaN or infinite, or the iteration does not converge.
     """
-    if n_eigenvalues < 1 or chunk_size < 1:
-        raise ValueError(
-            f"n_eigenvalues and chunk_size must be positive, found {n_eigenvalues} and {chunk_size}"
-        )
-    check_mode(model)
-    batch = Batch(model, inputs, targets, chunk_size, label_smoothing)
-    found = find_layers(model, layers)
+    if n_eigenvalues < 1:
+        raise ValueError(f"n_eigenvalues must be positive, found {n_eigenvalues}")
+    problem = check_problem(
+        model,
+        inputs,
+        targets,
+        layers=layers,
+        chunk_size=chunk_size,
+        label_smoothing=label_smoothing,
+    )
+    batch, found = problem.batch, problem.layers
     steps = track(found, total=len(found), label="layer eigenvalues") if progress else found
     results = []
     for layer in steps:
@@ -95,7 +97,11 @@ def layer_eigenvalues(
             layer.weight.numel()
         )
         # Fused attention has no second derivative.
-        with differentiable_weights(model, [layer]), differentiable_attention():
+        with (
+            differentiable_weights(model, [layer]),
+            differentiable_attention(),
+            second_derivatives(),
+        ):
             results.append(_leading(_HessianBlock(batch, layer), start, n_eigenvalues))
     return results
 
@@ -112,10 +118,10 @@ class _HessianBlock:
         """Gradients of the chunks' summed losses, with their graphs."""
         weight = self.layer.weight
         for x, y in self._batch.chunks():
-            loss = self._batch.summed_loss(self._batch.model(x), y)
-            (gradient,) = torch.autograd.grad(loss, weight, create_graph=True, allow_unused=True)
-            if gradient is None:
-                raise ValueError(f"layers: {self.layer.name!r} does not influence the logits")
+            loss = self._batch.summed_loss(self._batch.logits(x), y)
+            if not loss.requires_grad:  # none of these samples reaches the layer
+                continue
+            (gradient,) = torch.autograd.grad(loss, weight, create_graph=True)
             yield gradient
 
     def __call__(self, vector: Vector) -> Vector:
@@ -137,6 +143,59 @@ class _HessianBlock:
         return found
 
 
+def _lanczos(
+    block: _HessianBlock,
+    start: Vector,
+    n_eigenvalues: int,
+    *,
+    tolerance: float,
+    found: Vector | None = None,
+    shift: float = 0.0,
+) -> tuple[Vector, Vector]:
+    """Largest eigenpairs of H by ARPACK, outside the columns Q of ``found``.
+
+    They are those of P H P + shift (P - Q Q^T) - shift, P = 1 - Q Q^T; ``shift`` moves eigenvalues
+    away from zero, in units of which ARPACK has its tolerance.
+    """
+    columns = np.zeros((len(start), 0)) if found is None else found
+
+    def product(vector: Vector) -> Vector:
+        inside = columns @ (columns.T @ vector)
+        outside = vector - inside
+        image = block(outside)
+        return image - columns @ (columns.T @ image) + shift * (outside - inside)
+
+    operator = LinearOperator((len(start), len(start)), matvec=product, dtype=np.float64)
+    try:
+        # Products are accurate to a small multiple of eps.
+        values, vectors = eigsh(operator, n_eigenvalues, which="LA", v0=start, tol=tolerance)
+        return values - shift, vectors
+    except ArpackNoConvergence as error:
+        raise NumericalError(
+            f"eigenvalues of layer {block.layer.name}: {len(error.eigenvalues)} of "
+            f"{n_eigenvalues} converged"
+        ) from error
+
+
+def _with_copies(
+    block: _HessianBlock, start: Vector, values: Vector, vectors: Vector, *, tolerance: float
+) -> tuple[Vector, Vector]:
+    """The eigenpairs, and those that one Krylov space cannot see beside them.
+
+    It holds one vector of every eigenspace: of equal eigenvalues (a head with zero weights has its
+    largest c - 1 times) the others come in by rounding, or not at all. So the largest eigenvalue
+    is sought again in the complement of what is known, until it is none of the ``len(values)``
+    largest.
+    """
+    wanted, scale = len(values), float(np.abs(values).max())
+    while vectors.shape[1] < len(start) - 1:
+        pair = _lanczos(block, start, 1, tolerance=tolerance, found=vectors, shift=scale)
+        if pair[0][0] <= np.sort(values)[-wanted] + tolerance * scale:
+            break
+        values, vectors = np.append(values, pair[0]), np.linalg.qr(np.hstack([vectors, pair[1]]))[0]
+    return values, vectors
+
+
 def _leading(block: _HessianBlock, start: Vector, n_eigenvalues: int) -> LayerEigenvalues:
     """The largest eigenvalues of ``block``, each with its residual checked."""
     n_weights = len(start)
@@ -146,16 +205,9 @@ def _leading(block: _HessianBlock, start: Vector, n_eigenvalues: int) -> LayerEi
         matrix = np.stack([block(column) for column in np.eye(n_weights)])
         values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
     else:
-        operator = LinearOperator((n_weights, n_weights), matvec=block, dtype=np.float64)
-        try:
-            # Products are accurate to a small multiple of eps.
-            values, vectors = eigsh(operator, n_eigenvalues, which="LA", v0=start, tol=30 * eps)
-        except ArpackNoConvergence as error:
-            raise NumericalError(
-                f"eigenvalues of layer {block.layer.name}: {len(error.eigenvalues)} of "
-                f"{n_eigenvalues} converged"
-            ) from error
-    order = np.argsort(values)[::-1][:n_eigenvalues]
+        values, vectors = _lanczos(block, start, n_eigenvalues, tolerance=30 * eps)
+        values, vectors = _with_copies(block, start, values, vectors, tolerance=30 * eps)
+    order = np.argsort(values, kind="stable")[::-1][:n_eigenvalues]
     values, vectors = values[order], vectors[:, order]
     products = np.stack([block(np.ascontiguousarray(column)) for column in vectors.T], axis=1)
     residuals = np.linalg.norm(products - values * vectors, axis=0)

@@ -11,13 +11,11 @@ from torch.nn.functional import cross_entropy
 
 from spectral_laws.artifacts import check_finite
 from spectral_laws.curvature.derivatives.directional import DirectionalSpectrum
+from spectral_laws.curvature.derivatives.problem import check_problem
 from spectral_laws.curvature.introspection.layers import (
     Layer,
-    check_mode,
-    chunks,
     differentiable_attention,
     differentiable_weights,
-    find_layers,
 )
 from spectral_laws.progress import track
 
@@ -55,21 +53,25 @@ def finite_difference_curvatures(
     """
     if not step > 0:
         raise ValueError(f"step must be positive, found {step}")
-    if chunk_size < 1:
-        raise ValueError(f"chunk_size must be positive, found {chunk_size}")
     if not spectra:
         return []
-    check_mode(model)
-    layers = find_layers(model, [spectrum.layer for spectrum in spectra])
-    pairs = [*zip(layers, spectra, strict=True)]
+    problem = check_problem(
+        model,
+        inputs,
+        targets,
+        layers=[spectrum.layer for spectrum in spectra],
+        chunk_size=chunk_size,
+        label_smoothing=label_smoothing,
+    )
+    pairs = [*zip(problem.layers, spectra, strict=True)]
     steps = track(pairs, total=len(pairs), label="finite differences") if progress else pairs
     results = []
     for layer, spectrum in steps:
 
         def gradient(weight: Tensor, name: str = layer.parameter_name) -> Tensor:
             total = torch.zeros_like(weight)
-            for x, y in chunks(inputs, targets, chunk_size):
-                logits = functional_call(model, {name: weight}, (x,))
+            for x, y in problem.batch.chunks():
+                logits = functional_call(model, {name: weight}, (x.clone(),))
                 loss = cross_entropy(
                     logits.flatten(0, -2),
                     y.flatten(),

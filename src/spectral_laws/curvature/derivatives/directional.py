@@ -13,20 +13,13 @@ from spectral_laws.artifacts import check_finite
 from spectral_laws.curvature.derivatives.exact import exact_curvatures
 from spectral_laws.curvature.derivatives.gauss_newton import gauss_newton_curvatures
 from spectral_laws.curvature.derivatives.gradients import (
-    Batch,
     SingularDirections,
     batch_gradients,
     singular_directions,
 )
 from spectral_laws.curvature.derivatives.methods import Chosen, Method, choose_methods
-from spectral_laws.curvature.introspection.layers import (
-    Layer,
-    check_mode,
-    differentiable_attention,
-    find_layers,
-)
-from spectral_laws.curvature.introspection.structure import ModelStructure, analyse_structure
-from spectral_laws.errors import NumericalError
+from spectral_laws.curvature.derivatives.problem import check_problem
+from spectral_laws.curvature.introspection.layers import Layer, differentiable_attention
 
 Kind = Literal["conv", "linear", "head"]
 
@@ -124,25 +117,30 @@ def measure_directional_curvature(
         progress: print a line of progress every few seconds.
 
     Returns:
-        One spectrum per layer, in order of registration; arrays are float64.
+        One spectrum per layer, in order of registration; arrays are float64. A layer that no sample
+        of the batch reaches has rank 0 and empty arrays, and a warning in the log.
 
     Raises:
         ValueError: if an argument is wrong, a weight is not float32 or float64 (half precision has
-            too few digits for a rank), autocast is active, a name is no layer, a layer does not
-            influence the logits, the model couples samples, or ``gauss_newton`` is not possible.
+            too few digits for a rank), autocast is active around or inside the model, a name is no
+            layer, the model couples samples, or ``gauss_newton`` is not possible.
         NumericalError: if the loss, a gradient or a curvature is NaN or infinite, or two forward
-            passes over the batch give different losses.
+            passes over the same samples give different logits.
     """
-    _check_arguments(inputs, targets, top_k=top_k, chunk_size=chunk_size, method=method)
-    if not 0 <= label_smoothing < 1:
-        raise ValueError(f"label_smoothing must lie in [0, 1), found {label_smoothing}")
-    check_mode(model)
-    found = find_layers(model, layers)
-    _check_precision(found)
+    if method not in ("auto", "gauss_newton", "exact"):
+        raise ValueError(f"method must be auto, gauss_newton or exact, found {method!r}")
+    if top_k < 1:
+        raise ValueError(f"top_k must be positive, found {top_k}")
+    problem = check_problem(
+        model,
+        inputs,
+        targets,
+        layers=layers,
+        chunk_size=chunk_size,
+        label_smoothing=label_smoothing,
+    )
+    batch, found, structure = problem.batch, problem.layers, problem.structure
     with differentiable_attention():
-        structure = analyse_structure(model, found, inputs)
-        _check_targets(targets, structure)
-        batch = Batch(model, inputs, targets, chunk_size, label_smoothing)
         gradients, loss = batch_gradients(batch, found, label="gradients" if progress else None)
         directions = {
             layer.name: singular_directions(
@@ -163,13 +161,10 @@ def measure_directional_curvature(
             arguments = (batch, chosen, [directions[layer.name] for layer in chosen])
             label = f"{name} curvatures" if progress else None
             if name == "exact":
-                values, second_loss = exact_curvatures(*arguments, label=label)
+                values, _ = exact_curvatures(*arguments, label=label)
             else:
                 irregular = [n for n, s in structure.layers.items() if s.unsupported]
-                values, second_loss = gauss_newton_curvatures(
-                    *arguments, irregular=irregular, label=label
-                )
-            _check_repeatable(loss, second_loss)
+                values, _ = gauss_newton_curvatures(*arguments, irregular=irregular, label=label)
             curvatures |= {layer.name: h for layer, h in zip(chosen, values, strict=True)}
     return [
         _spectrum(
@@ -183,52 +178,6 @@ def measure_directional_curvature(
         )
         for layer in found
     ]
-
-
-def _check_arguments(
-    inputs: Tensor, targets: Tensor, *, top_k: int, chunk_size: int, method: str
-) -> None:
-    if method not in ("auto", "gauss_newton", "exact"):
-        raise ValueError(f"method must be auto, gauss_newton or exact, found {method!r}")
-    if top_k < 1 or chunk_size < 1:
-        raise ValueError(f"top_k and chunk_size must be positive, found {top_k} and {chunk_size}")
-    if targets.dim() not in (1, 2) or len(targets) != len(inputs) or targets.numel() == 0:
-        raise ValueError(
-            f"inputs (B, ...) and targets (B,) or (B, T) do not match: {tuple(inputs.shape)} and "
-            f"{tuple(targets.shape)}"
-        )
-    if targets.dtype != torch.int64:
-        raise ValueError(f"targets must be class indices of dtype int64, found {targets.dtype}")
-
-
-def _check_targets(targets: Tensor, structure: ModelStructure) -> None:
-    expected = (len(targets), *structure.output_shape[:-1])
-    if tuple(targets.shape) != expected:
-        raise ValueError(
-            f"targets have shape {tuple(targets.shape)}, but the logits need {expected}: one class "
-            f"for each row of {structure.n_classes} logits"
-        )
-    if int(targets.min()) < 0 or int(targets.max()) >= structure.n_classes:
-        raise ValueError(f"targets must lie in 0..{structure.n_classes - 1}")
-
-
-def _check_precision(layers: Sequence[Layer]) -> None:
-    for layer in layers:
-        if layer.weight.dtype not in (torch.float32, torch.float64):
-            raise ValueError(
-                f"layers: {layer.name!r} has weights of dtype {layer.weight.dtype}; convert the "
-                "model and its inputs to float32 or float64"
-            )
-        if torch.is_autocast_enabled(layer.weight.device.type):
-            raise ValueError("autocast is active; measure outside of it, in float32 or float64")
-
-
-def _check_repeatable(loss: float, second_loss: float) -> None:
-    if not np.isclose(loss, second_loss, rtol=1e-4, atol=1e-12):
-        raise NumericalError(
-            f"two forward passes over the same batch gave losses {loss:.8g} and {second_loss:.8g}: "
-            "the model is random (functional dropout?), its curvature is not defined"
-        )
 
 
 def _kind(layer: Layer, head: str | None) -> Kind:

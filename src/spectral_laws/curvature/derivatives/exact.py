@@ -7,10 +7,10 @@ import torch
 from torch import Tensor
 
 from spectral_laws.curvature.derivatives.gradients import (
-    Batch,
     SingularDirections,
     direction_matrices,
 )
+from spectral_laws.curvature.derivatives.problem import Batch, second_derivatives
 from spectral_laws.curvature.derivatives.tangent import tangent_curvatures
 from spectral_laws.curvature.derivatives.tape import TapeError
 from spectral_laws.curvature.introspection.layers import Layer, differentiable_weights
@@ -57,14 +57,16 @@ def double_backpropagation(
     totals = [torch.zeros(len(d), dtype=torch.float64, device=d.device) for d in matrices]
     weights = [layer.weight for layer in layers]
     total_loss = 0.0
-    with differentiable_weights(batch.model, layers):
+    with differentiable_weights(batch.model, layers), second_derivatives():
         for x, y in batch.chunks(label):
-            loss = batch.summed_loss(batch.model(x), y)
+            loss = batch.summed_loss(batch.logits(x), y)
             total_loss += loss.item()
-            gradients = torch.autograd.grad(loss, weights, create_graph=True)
+            gradients = torch.autograd.grad(loss, weights, create_graph=True, allow_unused=True)
             for weight, gradient, total, matrix in zip(
                 weights, gradients, totals, matrices, strict=True
             ):
+                if gradient is None:
+                    continue
                 for k, direction in enumerate(matrix):
                     (product,) = torch.autograd.grad(
                         (gradient * direction).sum(),

@@ -7,7 +7,8 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from spectral_laws.curvature.derivatives.gradients import Batch, SingularDirections
+from spectral_laws.curvature.derivatives.gradients import SingularDirections
+from spectral_laws.curvature.derivatives.problem import Batch
 from spectral_laws.curvature.derivatives.tangent import tangent_curvatures
 from spectral_laws.curvature.derivatives.tape import TapeError
 from spectral_laws.curvature.introspection.layers import (
@@ -40,7 +41,7 @@ def gauss_newton_curvatures(
     and the mean loss of the batch.
     """
     with torch.no_grad():
-        logits = batch.model(batch.inputs[:2])
+        logits = batch.logits(batch.inputs[:2])
     possible = logits.dim() == 2 and not any(layer.name in irregular for layer in layers)
     n_directions = sum(len(found.values) for found in directions)
     if possible and logits.shape[-1] - 1 <= n_directions / 2:
@@ -77,17 +78,22 @@ def reverse_gauss_newton(
     with differentiable_weights(batch.model, layers):
         for x, y in batch.chunks(label):
             with recorded_calls(layers) as recording:
-                logits = batch.model(x)
+                logits = batch.logits(x)
             loss += batch.summed_loss(logits.detach(), y).item()
-            calls = [recording.calls[layer.name][0] for layer in layers]
-            for contraction, call in zip(work, calls, strict=True):
-                contraction.start_chunk(call)
-            edges = [call.edge for call in calls if call.edge is not None]
+            called, edges = [], []
+            for layer, contraction in zip(layers, work, strict=True):
+                for call in recording.calls.get(layer.name, ()):  # none if no sample reaches it
+                    if call.edge is not None:
+                        contraction.start_chunk(call)
+                        called.append(contraction)
+                        edges.append(call.edge)
+            if not edges:
+                continue
             columns, norms = output_hessian_root(logits.detach())
             for r in range(columns.shape[2]):
                 cotangent = columns[:, :, r].to(logits.dtype)
                 deltas = torch.autograd.grad(logits, edges, cotangent, retain_graph=True)
-                for contraction, delta in zip(work, deltas, strict=True):
+                for contraction, delta in zip(called, deltas, strict=True):
                     contraction.add(delta, norms[:, r])
     n = len(batch.targets)
     return [(contraction.total / n).cpu() for contraction in work], loss / n

@@ -1,33 +1,17 @@
 """Gradients of the mean cross-entropy in each layer's weight, and their singular directions."""
 
-from collections.abc import Iterator, Sequence
+import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor, nn
-from torch.nn.functional import cross_entropy
+from torch import Tensor
 
 from spectral_laws.artifacts import check_finite
-from spectral_laws.curvature.introspection.layers import Layer, chunks, differentiable_weights
+from spectral_laws.curvature.derivatives.problem import Batch
+from spectral_laws.curvature.introspection.layers import Layer, differentiable_weights
 
-
-@dataclass(frozen=True)
-class Batch:
-    """A model, and the samples (B, ...) whose cross-entropy with ``targets`` is differentiated."""
-
-    model: nn.Module
-    inputs: Tensor
-    targets: Tensor
-    chunk_size: int
-    label_smoothing: float = 0.0
-
-    def chunks(self, label: str | None = None) -> Iterator[tuple[Tensor, Tensor]]:
-        """Pieces of at most ``chunk_size`` samples; progress is printed under ``label``."""
-        return chunks(self.inputs, self.targets, self.chunk_size, label=label)
-
-    def summed_loss(self, logits: Tensor, targets: Tensor) -> Tensor:
-        """The loss of some of the samples, see :func:`summed_loss`."""
-        return summed_loss(logits, targets, label_smoothing=self.label_smoothing)
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -51,47 +35,30 @@ def batch_gradients(
 ) -> tuple[list[Tensor], float]:
     """Gradients G = dL/dW of the mean cross-entropy L over the batch, and L itself.
 
-    One (n_rows, n_columns) float64 matrix per layer: chunks are summed in float64.
+    One (n_rows, n_columns) float64 matrix per layer: chunks are summed in float64. A layer that no
+    sample reaches has a gradient of zeros, and a warning.
     """
     sums = [torch.zeros_like(layer.weight, dtype=torch.float64) for layer in layers]
-    total = 0.0
+    total, reached = 0.0, set()
     weights = [layer.weight for layer in layers]
     with differentiable_weights(batch.model, layers):
         for x, y in batch.chunks(label):
-            loss = batch.summed_loss(batch.model(x), y)
+            loss = batch.summed_loss(batch.logits(x), y)
             parts = torch.autograd.grad(loss, weights, allow_unused=True)
             for layer, accumulated, part in zip(layers, sums, parts, strict=True):
-                if part is None:
-                    raise ValueError(f"layers: {layer.name!r} does not influence the logits")
-                accumulated += part
+                if part is not None:
+                    reached.add(layer.name)
+                    accumulated += part
             total += loss.item()
+    for layer in layers:
+        if layer.name not in reached:
+            _log.warning("layer %s does not influence the logits: it has no gradient", layer.name)
     check_finite("loss on the measurement batch", total)
     n = batch.targets.numel()
     gradients = [gradient.flatten(1) / n for gradient in sums]
     for layer, gradient in zip(layers, gradients, strict=True):
         check_finite(f"gradient of layer {layer.name}", gradient.cpu().numpy())
     return gradients, total / n
-
-
-def summed_loss(logits: Tensor, targets: Tensor, *, label_smoothing: float = 0.0) -> Tensor:
-    """Sum of the cross-entropies of (..., C) logits with (...) targets, formed in float64.
-
-    In float32 the probability 1 - p_y of all wrong classes would be lost in rounding as soon as
-    the network is confident, and with it the gradient's leading digits.
-    """
-    return cross_entropy(
-        logits.double().flatten(0, -2),
-        targets.flatten(),
-        reduction="sum",
-        label_smoothing=label_smoothing,
-    )
-
-
-def loss_gradient(logits: Tensor, targets: Tensor, *, label_smoothing: float = 0.0) -> Tensor:
-    """Gradient of :func:`summed_loss` in the logits, p - (1 - s) one_hot(y) - s / C."""
-    gradient = torch.softmax(logits.detach().double(), dim=-1) - label_smoothing / logits.shape[-1]
-    hit = gradient.new_full((*targets.shape, 1), label_smoothing - 1)
-    return gradient.scatter_add_(-1, targets.unsqueeze(-1), hit).to(logits.dtype)
 
 
 def singular_directions(gradient: Tensor, *, top_k: int, eps: float) -> SingularDirections:

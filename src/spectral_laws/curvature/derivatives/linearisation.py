@@ -13,17 +13,28 @@ forwards and back. First and second derivatives of every operation are PyTorch's
 
 import logging
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from spectral_laws.curvature.derivatives.operation_rules import Push, short_rule
-from spectral_laws.curvature.derivatives.tape import Operation, Tape
+from spectral_laws.curvature.derivatives.tape import Operation, Tape, TapeError
 
 _log = logging.getLogger(__name__)
+
+
+def _hardsigmoid(x: Tensor) -> Tensor:
+    return (x + 3).clamp(0, 6) / 6
+
+
+_DIFFERENTIABLE: dict[Callable[..., Any], Callable[..., Any]] = {
+    torch.ops.aten.hardsigmoid.default: _hardsigmoid
+}
+"""The same functions in terms of operations that have a second derivative in torch."""
 
 
 @dataclass
@@ -67,7 +78,10 @@ class LinearisedTape:
                     curvature += curved
             for identity in finished:
                 tangents.pop(identity, None)
-        return tangents[id(self.tape.logits)], curvature
+        logits = self.tape.logits
+        if id(logits) not in tangents:  # these samples do not reach the weight
+            return logits.new_zeros(len(directions), *logits.shape), curvature
+        return tangents[id(logits)], curvature
 
     def _finished(self) -> list[list[int]]:
         """Per operation the tensors that no later one reads; their tangents are dropped."""
@@ -122,7 +136,8 @@ def _linearise(
             operands.setdefault(id(tensor), value.detach().requires_grad_())
             arguments[place] = operands[id(tensor)]
         args, kwargs = tree_unflatten(arguments, operation.spec)
-        outputs = tree_flatten(operation.function(*args, **kwargs))[0]
+        function = _DIFFERENTIABLE.get(operation.function, operation.function)
+        outputs = tree_flatten(function(*args, **kwargs))[0]
         kept = [
             i
             for i, (out, cotangent) in enumerate(zip(outputs, cotangents, strict=True))
@@ -210,6 +225,8 @@ def _batched_grad(
                 )
             )
         except RuntimeError as error:
+            if re.search("derivative for .* is not implemented", str(error)):
+                raise TapeError(str(error)) from error
             if not re.search("vmap|batching rule", str(error), re.IGNORECASE):
                 raise
             _looped.add(name)

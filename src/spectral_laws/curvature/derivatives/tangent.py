@@ -7,12 +7,11 @@ import torch
 from torch import Tensor
 
 from spectral_laws.curvature.derivatives.gradients import (
-    Batch,
     SingularDirections,
     direction_matrices,
-    loss_gradient,
 )
 from spectral_laws.curvature.derivatives.linearisation import LinearisedTape, linearise
+from spectral_laws.curvature.derivatives.problem import Batch, loss_gradient
 from spectral_laws.curvature.derivatives.tape import TapeError, record
 from spectral_laws.curvature.introspection.layers import Layer, differentiable_weights
 
@@ -63,11 +62,11 @@ def tangent_curvatures(
     weights = [layer.weight for layer in layers]
     few = batch.inputs[:2]  # one sample alone may lose its axis
     most = max((len(d) for d in matrices), default=1) or 1
-    largest = -(-record(batch.model, few, weights).largest // len(few))
+    largest = -(-record(batch.logits, few, weights).largest // len(few))
     size = max(1, min(batch.chunk_size, _ELEMENTS // (most * largest)))
     loss = 0.0
     for x, y in replace(batch, chunk_size=size).chunks(label):
-        tape = record(batch.model, x, weights)
+        tape = record(batch.logits, x, weights)
         logits = tape.logits.double()
         loss += batch.summed_loss(logits, y).item()
         cotangent = loss_gradient(tape.logits, y, label_smoothing=batch.label_smoothing)
@@ -105,7 +104,7 @@ def _check_gradients(
     """Compare the gradients of a chunk with autograd's, which the tape must reproduce."""
     weights = [layer.weight for layer in layers]
     with differentiable_weights(batch.model, layers):
-        loss = batch.summed_loss(batch.model(inputs), targets)
+        loss = batch.summed_loss(batch.logits(inputs), targets)
         reference = torch.autograd.grad(loss, weights, materialize_grads=True, allow_unused=True)
     for layer, expected in zip(layers, reference, strict=True):
         found = linearised.gradients.get(id(layer.weight), torch.zeros_like(expected))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
@@ -49,16 +49,14 @@ class Tape:
     frozen: dict[int, Tensor]
 
 
-def record(model: nn.Module, inputs: Tensor, weights: Sequence[Tensor]) -> Tape:
-    """Run the model and write down what depends on ``weights``.
+def record(model: Callable[[Tensor], Tensor], inputs: Tensor, weights: Sequence[Tensor]) -> Tape:
+    """Run the model and write down what depends on ``weights``, nothing if the logits do not.
 
     A change in place is written down as an operation that returns a new tensor.
     """
     with torch.no_grad(), _Recorder(weights) as recorder:
         result = model(inputs)
     logits = recorder.current(result)
-    if id(logits) not in recorder.active:
-        raise TapeError("the logits are no result of a recorded operation")
     if any(tensor._version != version for tensor, version in recorder.constants):
         raise TapeError("the forward pass changes a constant in place after its use")
     largest = _largest(recorder.operations, weights)

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 
+import torch
 from torch import Tensor
 from torch.autograd.graph import Node
 
@@ -32,6 +33,7 @@ _LINEAR = frozenset(
         "Expand",
         "Flip",
         "Gather",
+        "Hardsigmoid",
         "Hardtanh",
         "Index",
         "IndexSelect",
@@ -83,18 +85,23 @@ _LINEAR = frozenset(
 _BILINEAR = frozenset(
     {"Addmm", "Baddbmm", "Bmm", "Convolution", "Dot", "Linear", "Mm", "Mul", "Mv", "PreluKernel"}
 )
+_HALF = (torch.float16, torch.bfloat16)
 # Linear in the first operand alone; NativeBatchNorm with the running statistics only.
 _LINEAR_IN_FIRST = frozenset({"Div", "NativeBatchNorm"})
 
 
-def curved_operations(root: Node, weights: Sequence[Tensor]) -> tuple[list[str | None], list[int]]:
+def curved_operations(
+    root: Node, weights: Sequence[Tensor]
+) -> tuple[list[str | None], list[int], str | None]:
     """Operations that may be curved in a weight, between it and the output.
 
     An operation is harmless if it is (piecewise) linear in its operands jointly, or in the only
     operand that depends on the weight. From the output's ``grad_fn``, per weight: the name of such
     an operation (None: the output is piecewise linear in the weight), and how many operations read
-    the weight.
+    the weight. Last the name of an operation whose result depends on a weight and is of half
+    precision, None if there is none.
     """
+    reduced = None
     index = {id(weight): i for i, weight in enumerate(weights)}
     uses = [0] * len(weights)
     curved: list[str | None] = [None] * len(weights)
@@ -110,11 +117,13 @@ def curved_operations(root: Node, weights: Sequence[Tensor]) -> tuple[list[str |
         reach[node] = 0 if leaf is None else 1 << leaf
         for mask in masks:
             reach[node] |= mask
+        if reach[node] and any(meta.dtype in _HALF for meta in node._input_metadata):
+            reduced = node.name()
         bad = _curved_in(node, masks)
         for i in range(len(weights)):
             if bad >> i & 1:
                 curved[i] = node.name()
-    return curved, uses
+    return curved, uses, reduced
 
 
 def _curved_in(node: Node, masks: Sequence[int]) -> int:

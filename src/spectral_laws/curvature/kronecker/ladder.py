@@ -15,11 +15,11 @@ from torch import Tensor, nn
 from spectral_laws.artifacts import check_finite
 from spectral_laws.curvature.derivatives.directional import DirectionalSpectrum, Kind
 from spectral_laws.curvature.derivatives.gauss_newton import gauss_newton_curvatures
-from spectral_laws.curvature.derivatives.gradients import Batch, SingularDirections
+from spectral_laws.curvature.derivatives.gradients import SingularDirections
+from spectral_laws.curvature.derivatives.problem import Batch, check_problem
 from spectral_laws.curvature.introspection.layers import (
     Layer,
     differentiable_attention,
-    find_layers,
 )
 from spectral_laws.curvature.kronecker.factors import (
     LARGEST_FACTOR,
@@ -121,12 +121,19 @@ def measure_ladder(
     """
     if not spectra:
         return []
-    layers = find_layers(model, [spectrum.layer for spectrum in spectra])
+    problem = check_problem(
+        model,
+        inputs,
+        targets,
+        layers=[spectrum.layer for spectrum in spectra],
+        chunk_size=chunk_size,
+        label_smoothing=label_smoothing,
+    )
+    batch, layers = problem.batch, problem.layers
     _check_shapes(layers, spectra)
     directions = [_directions(spectrum, inputs.device) for spectrum in spectra]
-    batch = Batch(model, inputs, targets, chunk_size, label_smoothing)
     sums, reasons, loss = sum_layers(
-        batch, layers, directions, label="curvature ladder" if progress else None
+        problem, directions, label="curvature ladder" if progress else None
     )
     _check_loss(loss, spectra)
     forward = (

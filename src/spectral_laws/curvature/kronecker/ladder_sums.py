@@ -8,17 +8,15 @@ from torch.autograd.graph import GradientEdge
 
 from spectral_laws.artifacts import check_finite
 from spectral_laws.curvature.derivatives.gauss_newton import output_hessian_root
-from spectral_laws.curvature.derivatives.gradients import Batch
+from spectral_laws.curvature.derivatives.problem import Batch, Problem
 from spectral_laws.curvature.introspection.layers import (
     WEIGHTED,
     Call,
     Layer,
-    check_mode,
     differentiable_attention,
     differentiable_weights,
     recorded_calls,
 )
-from spectral_laws.curvature.introspection.structure import analyse_structure
 from spectral_laws.curvature.kronecker.factors import (
     LARGEST_FACTOR,
     FactoredModule,
@@ -128,8 +126,7 @@ Directions = tuple[Tensor, Tensor]
 
 
 def sum_layers(
-    batch: Batch,
-    layers: Sequence[Layer],
+    problem: Problem,
     directions: Sequence[Directions],
     *,
     expected_factors: bool = False,
@@ -139,30 +136,25 @@ def sum_layers(
 
     Then the reason of every other layer, and the mean loss.
     """
-    if batch.chunk_size < 1:
-        raise ValueError(f"chunk_size must be positive, found {batch.chunk_size}")
-    check_mode(batch.model)
+    batch, layers = problem.batch, problem.layers
     sums: dict[str, LayerSums] = {}
-    # The attention of the curvatures, to the last digit.
-    with differentiable_attention():
-        structure = analyse_structure(batch.model, layers, batch.inputs)
-        reasons = {
-            name: found.unsupported for name, found in structure.layers.items() if found.unsupported
-        }
-        for layer, (left, right) in zip(layers, directions, strict=True):
-            if layer.name in reasons:
-                continue
-            if isinstance(layer.module, WEIGHTED):
-                sums[layer.name] = LayerSums(
-                    layer.module,
-                    left,
-                    right,
-                    expected=batch.targets.dim() == 1,
-                    expected_factor=expected_factors,
-                )
-            else:
-                reasons[layer.name] = f"{type(layer.module).__name__} keeps it as a parameter"
-        summed = [layer for layer in layers if layer.name in sums]
+    structures = problem.structure.layers
+    reasons = {name: found.unsupported for name, found in structures.items() if found.unsupported}
+    for layer, (left, right) in zip(layers, directions, strict=True):
+        if layer.name in reasons:
+            continue
+        if isinstance(layer.module, WEIGHTED):
+            sums[layer.name] = LayerSums(
+                layer.module,
+                left,
+                right,
+                expected=batch.targets.dim() == 1,
+                expected_factor=expected_factors,
+            )
+        else:
+            reasons[layer.name] = f"{type(layer.module).__name__} keeps it as a parameter"
+    summed = [layer for layer in layers if layer.name in sums]
+    with differentiable_attention():  # of the curvatures, to the last digit
         loss = _accumulate(batch, summed, [*sums.values()], label=label)
     check_finite("loss on the measurement batch", loss)
     return sums, reasons, loss
@@ -181,19 +173,23 @@ def _accumulate(
     with differentiable_weights(batch.model, layers):
         for x, y in batch.chunks(label):
             with recorded_calls(layers) as recording:
-                logits = batch.model(x)
+                logits = batch.logits(x)
             chunk_loss = batch.summed_loss(logits, y)
             loss += chunk_loss.item()
-            calls = [recording.calls[layer.name][0] for layer in layers]
-            edges = [call.edge for call in calls if call.edge is not None]
+            called, edges = [], []
+            for layer, layer_sums in zip(layers, sums, strict=True):
+                for call in recording.calls.get(layer.name, ()):  # none if no sample reaches it
+                    if call.edge is not None:
+                        layer_sums.start_chunk(call)
+                        called.append(layer_sums)
+                        edges.append(call.edge)
             if not edges:
                 continue
             deltas = torch.autograd.grad(chunk_loss, edges, retain_graph=True)
-            for layer_sums, call, delta in zip(sums, calls, deltas, strict=True):
-                layer_sums.start_chunk(call)
+            for layer_sums, delta in zip(called, deltas, strict=True):
                 layer_sums.add_given(delta)
             if batch.targets.dim() == 1:
-                _add_expected(logits, edges, sums)
+                _add_expected(logits, edges, called)
     return loss / batch.targets.numel()
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from spectral_laws.curvature.derivatives.gradients import Batch
-from spectral_laws.curvature.introspection.layers import Layer, find_layers
+from spectral_laws.curvature.derivatives.problem import check_problem
+from spectral_laws.curvature.introspection.layers import Layer
 from spectral_laws.curvature.kronecker.ladder_sums import Directions, LayerSums, sum_layers
 
 
@@ -40,10 +40,16 @@ def kronecker_factors(
     convolutions with groups, C_A is here the mean of the groups' second moments. By default of all
     layers but those whose weight is used more than once, for which it is a ValueError.
     """
-    found = find_layers(model, layers)
-    directions = [_no_directions(layer) for layer in found]
-    batch = Batch(model, inputs, targets, chunk_size, label_smoothing)
-    sums, reasons, _ = sum_layers(batch, found, directions, expected_factors=True)
+    problem = check_problem(
+        model,
+        inputs,
+        targets,
+        layers=layers,
+        chunk_size=chunk_size,
+        label_smoothing=label_smoothing,
+    )
+    directions = [_no_directions(layer) for layer in problem.layers]
+    sums, reasons, _ = sum_layers(problem, directions, expected_factors=True)
     for name in layers or ():
         if name in reasons:
             raise ValueError(f"layer {name!r} has no Kronecker factors: {reasons[name]}")
