@@ -15,6 +15,7 @@ from torch.nn.functional import cross_entropy, dropout, scaled_dot_product_atten
 from spectral_laws.curvature.controls.eigenvalues import layer_eigenvalues
 from spectral_laws.curvature.controls.finite_differences import finite_difference_curvatures
 from spectral_laws.curvature.derivatives.directional import measure_directional_curvature
+from spectral_laws.curvature.introspection.structure import gauss_newton_obstacles
 from spectral_laws.curvature.kronecker.ladder import measure_ladder
 from spectral_laws.curvature.kronecker.network_factors import kronecker_factors
 from spectral_laws.errors import NumericalError
@@ -114,11 +115,17 @@ def test_randomness_that_no_module_shows_is_refused(measure, between):
 
 @every_measure
 def test_a_model_that_is_the_same_each_time_is_measured(measure):
-    model, (x, y) = network(attention(0.0)), batch()
-    if measure is not differences:  # whose spectra are of another network, which it does not see
-        measure(network(), x, y)
-        if measure is not ladder:
-            measure(model, x, y)
+    assert len(measure(network(), *batch())) == 2
+
+
+@pytest.mark.parametrize("name", ["directional", "directional, exact", "eigenvalues", "factors"])
+def test_attention_without_dropout_is_measured(name):
+    assert len(MEASURES[name](network(attention(0.0)), *batch())) == 2
+
+
+def test_the_structure_of_a_random_model_is_refused_by_its_reason():
+    with pytest.raises(NumericalError, match="the model is random"):
+        gauss_newton_obstacles(network(lambda x: dropout(x, 0.5)), batch()[0])
 
 
 @every_measure
@@ -183,7 +190,7 @@ class Experts(nn.Module):
     def __init__(self):
         super().__init__()
         self.experts = nn.ModuleList(nn.Linear(5, 4) for _ in range(3))
-        self.unused, self.head = nn.Linear(4, 4), nn.Linear(4, CLASSES)
+        self.unused, self.head = nn.Linear(6, 7), nn.Linear(4, CLASSES)  # beyond a dense matrix
 
     def forward(self, x):
         chosen = (x[:, 0] > 0).long()

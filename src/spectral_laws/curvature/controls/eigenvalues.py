@@ -76,19 +76,14 @@ def layer_eigenvalues(
     vectors drawn with ``seed``. Other arguments are those of ``measure_directional_curvature``.
 
     Raises:
-        ValueError: if an argument is wrong, or a layer does not influence the logits.
-        NumericalError: if a product is NaN or infinite, or the iteration does not converge.
+        ValueError: as ``measure_directional_curvature``, and if a layer comes before an operation
+            that torch can differentiate only once.
+        NumericalError: if the model is random, a product is NaN or infinite, or the iteration does
+            not converge.
     """
     if n_eigenvalues < 1:
         raise ValueError(f"n_eigenvalues must be positive, found {n_eigenvalues}")
-    problem = check_problem(
-        model,
-        inputs,
-        targets,
-        layers=layers,
-        chunk_size=chunk_size,
-        label_smoothing=label_smoothing,
-    )
+    problem = check_problem(model, inputs, targets, layers, chunk_size, label_smoothing)
     batch, found = problem.batch, problem.layers
     steps = track(found, total=len(found), label="layer eigenvalues") if progress else found
     results = []
@@ -204,6 +199,8 @@ def _leading(block: _HessianBlock, start: Vector, n_eigenvalues: int) -> LayerEi
         # ARPACK's basis would be the whole space.
         matrix = np.stack([block(column) for column in np.eye(n_weights)])
         values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
+    elif not block(start).any():  # no sample reaches the layer: H is zero, which is no start
+        values, vectors = np.zeros(n_eigenvalues), np.eye(n_weights, n_eigenvalues)
     else:
         values, vectors = _lanczos(block, start, n_eigenvalues, tolerance=30 * eps)
         values, vectors = _with_copies(block, start, values, vectors, tolerance=30 * eps)

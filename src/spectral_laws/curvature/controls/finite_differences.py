@@ -55,14 +55,8 @@ def finite_difference_curvatures(
         raise ValueError(f"step must be positive, found {step}")
     if not spectra:
         return []
-    problem = check_problem(
-        model,
-        inputs,
-        targets,
-        layers=[spectrum.layer for spectrum in spectra],
-        chunk_size=chunk_size,
-        label_smoothing=label_smoothing,
-    )
+    names = [spectrum.layer for spectrum in spectra]
+    problem = check_problem(model, inputs, targets, names, chunk_size, label_smoothing)
     pairs = [*zip(problem.layers, spectra, strict=True)]
     steps = track(pairs, total=len(pairs), label="finite differences") if progress else pairs
     results = []

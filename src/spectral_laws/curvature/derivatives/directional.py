@@ -131,14 +131,7 @@ def measure_directional_curvature(
         raise ValueError(f"method must be auto, gauss_newton or exact, found {method!r}")
     if top_k < 1:
         raise ValueError(f"top_k must be positive, found {top_k}")
-    problem = check_problem(
-        model,
-        inputs,
-        targets,
-        layers=layers,
-        chunk_size=chunk_size,
-        label_smoothing=label_smoothing,
-    )
+    problem = check_problem(model, inputs, targets, layers, chunk_size, label_smoothing)
     batch, found, structure = problem.batch, problem.layers, problem.structure
     with differentiable_attention():
         gradients, loss = batch_gradients(batch, found, label="gradients" if progress else None)

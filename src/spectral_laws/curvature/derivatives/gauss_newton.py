@@ -81,12 +81,10 @@ def reverse_gauss_newton(
                 logits = batch.logits(x)
             loss += batch.summed_loss(logits.detach(), y).item()
             called, edges = [], []
-            for layer, contraction in zip(layers, work, strict=True):
-                for call in recording.calls.get(layer.name, ()):  # none if no sample reaches it
-                    if call.edge is not None:
-                        contraction.start_chunk(call)
-                        called.append(contraction)
-                        edges.append(call.edge)
+            for contraction, call, edge in recording.reached(layers, work):
+                contraction.start_chunk(call)
+                called.append(contraction)
+                edges.append(edge)
             if not edges:
                 continue
             columns, norms = output_hessian_root(logits.detach())

@@ -17,7 +17,11 @@ from spectral_laws.curvature.introspection.layers import (
     find_layers,
     recorded_calls,
 )
-from spectral_laws.curvature.introspection.structure import ModelStructure, analyse_structure
+from spectral_laws.curvature.introspection.structure import (
+    RANDOM,
+    ModelStructure,
+    analyse_structure,
+)
 from spectral_laws.errors import NumericalError
 
 _ROUNDING = 100
@@ -82,10 +86,9 @@ def check_problem(
     model: nn.Module,
     inputs: Tensor,
     targets: Tensor,
-    *,
-    layers: Sequence[str] | None = None,
-    chunk_size: int = 32,
-    label_smoothing: float = 0.0,
+    layers: Sequence[str] | None,
+    chunk_size: int,
+    label_smoothing: float,
 ) -> Problem:
     """What every measurement of a network needs, or refuses.
 
@@ -148,10 +151,7 @@ def _check_repeatable(batch: Batch, layers: Sequence[Layer]) -> set[str]:
             allowed = _ROUNDING * torch.finfo(first.dtype).eps * first.abs().max()
             # NaN is found where gradients are taken, and called by its name there.
             if first.isfinite().all() and (first - second).abs().max() > allowed:
-                raise NumericalError(
-                    "two forward passes over the same samples gave different logits: the model is "
-                    "random (functional dropout?), its curvature is not defined"
-                )
+                raise NumericalError(RANDOM)
     return uneven
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -13,6 +13,8 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
 
 from spectral_laws.progress import track
+
+T = TypeVar("T")
 
 WEIGHTED = (nn.Linear, nn.Conv1d, nn.Conv2d)
 """Modules whose ``weight`` is measured."""
@@ -75,6 +77,15 @@ class Recording:
     def order(self) -> list[str]:
         """Names of the called layers, by their first call."""
         return list(self.calls)
+
+    def reached(
+        self, layers: Sequence[Layer], work: Sequence[T]
+    ) -> Iterator[tuple[T, Call, GradientEdge]]:
+        """What of ``work``, one item per layer, belongs to a call that carries a gradient."""
+        for layer, item in zip(layers, work, strict=True):
+            for call in self.calls.get(layer.name, ()):  # none if no sample reaches the layer
+                if call.edge is not None:
+                    yield item, call, call.edge
 
 
 def find_layers(model: nn.Module, names: Sequence[str] | None) -> list[Layer]:

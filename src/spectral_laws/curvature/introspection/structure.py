@@ -27,11 +27,17 @@ from spectral_laws.curvature.introspection.layers import (
     recorded_calls,
 )
 from spectral_laws.curvature.introspection.linearity import curved_operations
+from spectral_laws.errors import NumericalError
 
 _COUPLED = (
     "the logits of one sample depend on another sample (normalisation by the batch's own "
     "statistics?): the loss is no mean over samples, and its curvature is not defined here"
 )
+RANDOM = (
+    "two forward passes over the same samples gave different logits: the model is random "
+    "(functional dropout?), its curvature is not defined"
+)
+"""Why a model is refused that does not repeat itself."""
 _UNREACHED = "the first two samples do not reach it"
 
 
@@ -172,6 +178,8 @@ def _check_uncoupled(model: nn.Module, probe: Tensor, logits: Tensor) -> None:
         return not bool((a - b).abs().max() <= tolerance)
 
     with torch.no_grad():
+        if differ(model(probe.detach().clone()), logits):
+            raise NumericalError(RANDOM)
         for sample, expected in zip(probe.detach(), logits, strict=True):
             for neighbour in (sample, sample.flip(-1)):
                 if differ(model(torch.stack([sample, neighbour]))[0], expected):

@@ -121,14 +121,8 @@ def measure_ladder(
     """
     if not spectra:
         return []
-    problem = check_problem(
-        model,
-        inputs,
-        targets,
-        layers=[spectrum.layer for spectrum in spectra],
-        chunk_size=chunk_size,
-        label_smoothing=label_smoothing,
-    )
+    names = [spectrum.layer for spectrum in spectra]
+    problem = check_problem(model, inputs, targets, names, chunk_size, label_smoothing)
     batch, layers = problem.batch, problem.layers
     _check_shapes(layers, spectra)
     directions = [_directions(spectrum, inputs.device) for spectrum in spectra]

@@ -177,12 +177,10 @@ def _accumulate(
             chunk_loss = batch.summed_loss(logits, y)
             loss += chunk_loss.item()
             called, edges = [], []
-            for layer, layer_sums in zip(layers, sums, strict=True):
-                for call in recording.calls.get(layer.name, ()):  # none if no sample reaches it
-                    if call.edge is not None:
-                        layer_sums.start_chunk(call)
-                        called.append(layer_sums)
-                        edges.append(call.edge)
+            for layer_sums, call, edge in recording.reached(layers, sums):
+                layer_sums.start_chunk(call)
+                called.append(layer_sums)
+                edges.append(edge)
             if not edges:
                 continue
             deltas = torch.autograd.grad(chunk_loss, edges, retain_graph=True)

@@ -40,14 +40,7 @@ def kronecker_factors(
     convolutions with groups, C_A is here the mean of the groups' second moments. By default of all
     layers but those whose weight is used more than once, for which it is a ValueError.
     """
-    problem = check_problem(
-        model,
-        inputs,
-        targets,
-        layers=layers,
-        chunk_size=chunk_size,
-        label_smoothing=label_smoothing,
-    )
+    problem = check_problem(model, inputs, targets, layers, chunk_size, label_smoothing)
     directions = [_no_directions(layer) for layer in problem.layers]
     sums, reasons, _ = sum_layers(problem, directions, expected_factors=True)
     for name in layers or ():
