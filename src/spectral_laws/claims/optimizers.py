@@ -152,9 +152,10 @@ def measure_rate_gain(
 ) -> Measurement:
     """B15: test accuracy with per-layer rates minus without, in points, paired by training.
 
-    Mean over the positive exponents b of a training, or one variant; then over trainings, which
-    are resampled within each race and network. Diverged trainings count with the accuracy that
-    they were left with. The rate was tuned without, which favours no gain.
+    Mean over the positive exponents b of a training, or one variant (``inverse``, ``random`` or
+    ``b = ...``); then over trainings, which are resampled within each race and network. Diverged
+    trainings count with the accuracy that they were left with. The rate was tuned without, which
+    favours no gain.
     """
     gains, positive, scope = _gains(tables)
     if variant is not None and variant not in gains:
